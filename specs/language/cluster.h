@@ -1,0 +1,105 @@
+// The machines: devices, nodes, the network between them and the storage behind them. All constants are
+// the catalog's or the user's; bandwidths are bytes per second in one direction.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "specs/diagnostics/enum_names.h"
+#include "specs/language/vocabulary.h"
+
+namespace specs {
+
+struct DeviceSpec {
+  std::string name;
+  std::string generation;  ///< "volta", "ampere", "hopper", "blackwell", "ada", "cpu": which constants apply
+  std::int64_t memory_bytes = 0;
+  double memory_bytes_per_second = 0;
+  std::map<Precision, double> peak_flops;  ///< dense, per second; a precision that is absent is not supported
+  std::int64_t multiprocessors = 0;        ///< 0 where wave quantization has no meaning (CPU)
+  double power_watts = 0;
+  double host_link_bytes_per_second = 0;  ///< PCIe or C2C
+  bool operator==(const DeviceSpec&) const = default;
+};
+
+struct NodeSpec {
+  std::string name;
+  DeviceSpec device;
+  std::int64_t devices = 1;          ///< per node
+  std::string link;                  ///< "nvlink", "pcie", "memory"
+  double link_bytes_per_second = 0;  ///< of one device to its peers in the node
+  double link_latency_seconds = 0;
+  std::int64_t link_domain_devices =
+      0;                           ///< devices that `link` reaches; may exceed the node (GB200); 0: the node
+  std::int64_t network_cards = 0;  ///< per node; 0: one per device
+  std::int64_t cpu_cores = 0;
+  std::int64_t host_memory_bytes = 0;
+  double host_memory_bytes_per_second = 0;
+  std::int64_t nvme_bytes = 0;
+  double nvme_read_bytes_per_second = 0;
+  double nvme_write_bytes_per_second = 0;
+  double power_watts = 0;     ///< beside the devices
+  double price_per_hour = 0;  ///< US dollars, of the whole node
+  std::string price_date;
+  bool operator==(const NodeSpec&) const = default;
+};
+
+enum class NetworkKind : std::uint8_t { none, infiniband, roce, ethernet, efa, loopback };
+
+template <>
+struct EnumNames<NetworkKind> {
+  static constexpr std::array<std::pair<NetworkKind, std::string_view>, 6> names{{
+      {NetworkKind::none, "none"},
+      {NetworkKind::infiniband, "infiniband"},
+      {NetworkKind::roce, "roce"},
+      {NetworkKind::ethernet, "ethernet"},
+      {NetworkKind::efa, "efa"},
+      {NetworkKind::loopback, "loopback"},
+  }};
+};
+
+struct NetworkSpec {
+  std::string name;
+  NetworkKind kind = NetworkKind::none;
+  double node_bytes_per_second = 0;  ///< all cards of a node together
+  double latency_seconds = 0;
+  std::int64_t pod_nodes = 0;   ///< nodes under one non-blocking level; 0: all
+  double oversubscription = 1;  ///< above a pod
+  bool operator==(const NetworkSpec&) const = default;
+};
+
+struct StorageSpec {
+  std::string name;                   ///< "nvme", "nfs", "lustre"
+  double write_bytes_per_second = 0;  ///< of the whole job
+  double read_bytes_per_second = 0;
+  bool operator==(const StorageSpec&) const = default;
+};
+
+/// Nodes of one kind. Most clusters have one group.
+struct ClusterGroup {
+  NodeSpec node;
+  std::int64_t nodes = 1;
+  std::int64_t devices() const { return nodes * node.devices; }
+  bool operator==(const ClusterGroup&) const = default;
+};
+
+struct ClusterSpec {
+  std::vector<ClusterGroup> groups;
+  NetworkSpec network;
+  StorageSpec storage;
+  double node_failures_per_hour = 0;
+  double electricity_price_per_kwh = 0;
+  std::int64_t devices() const {
+    std::int64_t total = 0;
+    for (const ClusterGroup& group : groups) total += group.devices();
+    return total;
+  }
+  bool operator==(const ClusterSpec&) const = default;
+};
+
+}  // namespace specs

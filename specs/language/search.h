@@ -1,0 +1,45 @@
+// What may vary: each dimension of the space restricted to a list, and what is to be minimised.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "specs/language/vocabulary.h"
+#include "specs/schedule/schedule.h"
+
+namespace specs {
+
+/// An empty list leaves the dimension free.
+struct SearchSpec {
+  std::vector<std::int64_t> tensor;
+  std::vector<std::int64_t> pipeline;
+  std::vector<std::int64_t> data;
+  std::vector<std::int64_t> context;
+  std::vector<std::int64_t> expert;
+  std::vector<std::int64_t> expert_tensor;
+  std::vector<std::int64_t> micro_batch;
+  std::vector<std::int64_t> zero_stage;
+  std::vector<ShardScope> shard_scope;
+  std::vector<ScheduleKind> schedule;
+  std::vector<std::int64_t> virtual_stages;
+  std::vector<Recomputation> recomputation;
+  std::vector<bool> sequence_parallel;
+  std::vector<OffloadDevice> offload_optimizer;
+  std::vector<OffloadDevice> offload_parameters;
+  std::vector<OffloadDevice> offload_activations;
+  bool uneven_stages = true;
+  bool allow_local_steps = false;
+  std::int64_t idle_nodes = 0;
+  Objective objective = Objective::step_time;
+  bool operator==(const SearchSpec&) const = default;
+};
+
+/// One swept key and its values, as TOML text of each value.
+struct SweepAxis {
+  std::string path;
+  std::vector<std::string> values;
+  bool operator==(const SweepAxis&) const = default;
+};
+
+}  // namespace specs

@@ -1,0 +1,143 @@
+// plan.json as a value: the only thing that dsplan and dsrun share.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "specs/diagnostics/enum_names.h"
+#include "specs/language/experiment.h"
+#include "specs/plan/cost_breakdown.h"
+#include "specs/plan/placement.h"
+#include "specs/schedule/schedule.h"
+
+namespace specs {
+
+/// Raised when an existing field changes its meaning; readers refuse any other.
+inline constexpr std::int64_t plan_format_version = 1;
+
+/// The schedule as run-length text of compute actions, one line a pipeline rank: "F0-3 (F4 B0)x28 …".
+struct PlanSchedule {
+  std::string generator;  ///< name of the generator that made it
+  std::int64_t generator_version = 1;
+  std::vector<std::string> rank_actions;
+  bool operator==(const PlanSchedule&) const = default;
+};
+
+struct BucketSizes {
+  std::int64_t gradient_bucket_bytes = 0;
+  std::int64_t gather_bucket_bytes = 0;
+  std::int64_t prefetch_units = 1;  ///< ZeRO-3: units gathered ahead of use
+  bool operator==(const BucketSizes&) const = default;
+};
+
+/// An environment variable the runtime sets for its communication library, and why.
+struct EnvironmentSetting {
+  std::string name;
+  std::string value;
+  std::string reason;
+  bool operator==(const EnvironmentSetting&) const = default;
+};
+
+/// Consecutive ranks on consecutive devices of consecutive nodes, group by group.
+struct HostRange {
+  std::int64_t first_rank = 0;
+  std::int64_t ranks = 0;
+  std::int64_t device_group = 0;
+  std::int64_t first_node = 0;
+  std::int64_t ranks_per_node = 1;
+  bool operator==(const HostRange&) const = default;
+};
+
+struct RankException {
+  std::int64_t rank = 0;
+  std::int64_t node = 0;
+  std::int64_t device = 0;
+  bool operator==(const RankException&) const = default;
+};
+
+/// rank → (node, device): the rule, and the ranks where it does not hold.
+struct RankMapping {
+  std::vector<HostRange> ranges;
+  std::vector<RankException> exceptions;
+  bool operator==(const RankMapping&) const = default;
+};
+
+enum class RegionKind : std::uint8_t {
+  priced,      ///< every member was priced with the objective
+  infeasible,  ///< every member violates the named constraint
+  bounded,     ///< a lower bound of every member is no better than the plan
+};
+
+template <>
+struct EnumNames<RegionKind> {
+  static constexpr std::array<std::pair<RegionKind, std::string_view>, 3> names{{
+      {RegionKind::priced, "priced"},
+      {RegionKind::infeasible, "infeasible"},
+      {RegionKind::bounded, "bounded"},
+  }};
+};
+
+/// A part of the space. The regions of a certificate tile it: each candidate is in exactly one.
+struct CertificateRegion {
+  RegionKind kind = RegionKind::priced;
+  std::string description;  ///< the dimensions that fix the region, "tensor=8 pipeline=12 …"
+  std::string candidates;   ///< exact count, a decimal integer of any size
+  std::string constraint;   ///< infeasible: which one, with the failing equation of its best member
+  double bound = 0;         ///< bounded: no member is below it, in the objective's unit
+  bool operator==(const CertificateRegion&) const = default;
+};
+
+struct Certificate {
+  std::string space_candidates;  ///< exact count of the whole space
+  std::string priced_candidates;
+  std::string infeasible_candidates;
+  std::string bounded_candidates;
+  double gap = 0;        ///< the optimum is at most this fraction below the plan
+  bool complete = true;  ///< false: the search was interrupted and the gap is not proven
+  std::string method;    ///< "exhaustive" or the name of the bounding search
+  std::vector<CertificateRegion> regions;
+  bool operator==(const Certificate&) const = default;
+};
+
+struct RunnerUp {
+  Placement placement;
+  double objective = 0;
+  double step_seconds = 0;
+  std::int64_t peak_device_bytes = 0;
+  std::string trade;  ///< what it gives and takes against the plan, one line
+  bool operator==(const RunnerUp&) const = default;
+};
+
+struct Advice {
+  std::string rule;
+  std::string message;
+  std::string reason;
+  bool operator==(const Advice&) const = default;
+};
+
+struct Plan {
+  std::int64_t format_version = plan_format_version;
+  std::string generator;    ///< "dsplan 0.1.0"
+  Experiment inputs;        ///< resolved: every default filled in, presets expanded
+  std::string inputs_hash;  ///< of the resolved inputs' canonical JSON
+  std::int64_t world_size = 0;
+  std::int64_t idle_devices = 0;
+  Placement placement;
+  PlanSchedule schedule;
+  BucketSizes buckets;
+  std::vector<EnvironmentSetting> environment;
+  RankMapping ranks;
+  double objective = 0;  ///< in the unit of the experiment's objective
+  CostBreakdown prediction;
+  Certificate certificate;
+  std::vector<RunnerUp> runners_up;
+  std::vector<Advice> advice;
+  bool operator==(const Plan&) const = default;
+};
+
+}  // namespace specs
