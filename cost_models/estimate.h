@@ -1,0 +1,51 @@
+// The price of a placement: bytes on every pipeline rank and seconds of one step, term by term.
+//
+// An Estimator is built once for a model on a cluster under a recipe; layer costs are remembered by the part
+// of a placement that fixes them, so that the search's inner loop only combines them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "specs/language/experiment.h"
+#include "specs/plan/cost_breakdown.h"
+#include "specs/plan/placement.h"
+
+namespace cost_models {
+
+/// What the search compares; no term-by-term account and no allocation.
+struct QuickCost {
+  double step_seconds = 0;
+  std::int64_t peak_device_bytes = 0;         ///< the largest over pipeline ranks, allocator slack included
+  std::int64_t peak_host_bytes_per_node = 0;  ///< pinned memory included
+  bool operator==(const QuickCost&) const = default;
+};
+
+class Estimator {
+ public:
+  /// Prices for the experiment's model, cluster, training recipe and software stack. The experiment must have
+  /// passed its checks. A stack without constants of its own is priced with the nearest one's.
+  explicit Estimator(const specs::Experiment& experiment);
+  ~Estimator();
+  Estimator(Estimator&&) noexcept;
+  Estimator& operator=(Estimator&&) noexcept;
+
+  /// Any placement whose stages cover the model's units in order.
+  specs::CostBreakdown estimate(const specs::Placement& placement) const;
+
+  /// The same numbers for a regular placement, to rounding. Safe to call from several threads.
+  QuickCost quick(const specs::RegularPlacement& placement) const;
+
+  /// Device memory that training may use on a group's devices: what the driver leaves of the device. A
+  /// placement fits where peak_device_bytes does not exceed it on any stage's group, and
+  /// peak_host_bytes_per_node does not exceed usable_host_bytes().
+  std::int64_t usable_device_bytes(std::int64_t device_group = 0) const;
+  std::int64_t usable_host_bytes(std::int64_t device_group = 0) const;
+  bool fits(const QuickCost& cost, std::int64_t device_group = 0) const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace cost_models
