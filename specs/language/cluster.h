@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "specs/diagnostics/enum_names.h"
+#include "specs/language/measured_rates.h"
 #include "specs/language/vocabulary.h"
 
 namespace specs {
@@ -24,6 +25,8 @@ struct DeviceSpec {
   std::int64_t multiprocessors = 0;        ///< 0 where wave quantization has no meaning (CPU)
   double power_watts = 0;
   double host_link_bytes_per_second = 0;  ///< PCIe or C2C
+  double operator_seconds = 0;            ///< measured fixed cost of one operator; 0: not measured
+  std::vector<GemmRate> gemm_rates;       ///< measured; empty: not measured
   bool operator==(const DeviceSpec&) const = default;
 };
 
@@ -43,8 +46,9 @@ struct NodeSpec {
   std::int64_t nvme_bytes = 0;
   double nvme_read_bytes_per_second = 0;
   double nvme_write_bytes_per_second = 0;
-  double power_watts = 0;     ///< beside the devices
-  double price_per_hour = 0;  ///< US dollars, of the whole node
+  std::vector<CollectiveRate> collective_rates;  ///< measured inside the node; empty: not measured
+  double power_watts = 0;                        ///< beside the devices
+  double price_per_hour = 0;                     ///< US dollars, of the whole node
   std::string price_date;
   bool operator==(const NodeSpec&) const = default;
 };

@@ -1,0 +1,46 @@
+// What a training software stack can execute: its part of the search space, with the reason for what is
+// left out. The planner excludes the rest.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "specs/language/training.h"
+#include "specs/language/vocabulary.h"
+#include "specs/schedule/schedule.h"
+
+namespace specs {
+
+struct StackSpec {
+  std::string name;
+  std::string source;  ///< where the facts stand
+  std::vector<Precision> precisions;
+  std::vector<OptimizerKind> optimizers;
+  std::vector<ScheduleKind> schedules;  ///< with more than one pipeline rank; empty: no pipeline parallelism
+  std::vector<Recomputation> recomputations;
+  std::vector<AttentionImplementation> attention;
+  std::vector<std::int64_t> zero_stages;
+  std::int64_t zero_stage_with_pipeline = 0;  ///< the highest ZeRO stage beside more than one pipeline rank
+  std::string zero_with_pipeline_reason;      ///< why not a higher one
+  std::vector<ShardScope> shard_scopes;
+  std::vector<OffloadDevice> optimizer_offload;
+  std::vector<OffloadDevice> parameter_offload;
+  std::vector<OffloadDevice> activation_offload;
+  bool tensor_parallel = false;
+  bool sequence_parallel = false;
+  bool context_parallel = false;
+  bool expert_parallel = false;
+  bool expert_tensor_parallel = false;
+  bool uneven_stages = false;       ///< stages may hold unequal numbers of layers
+  bool cuts_inside_layers = false;  ///< a cut may fall between an attention and its FFN
+  bool local_steps = false;
+  bool cpu_devices = false;                  ///< runs on generation "cpu"
+  bool overlaps_gradient_reduction = false;  ///< the data-parallel reduction runs during the backward pass
+  bool overlaps_parameter_gather = false;    ///< the gather of updated or sharded parameters is prefetched
+  bool overlaps_tensor_communication = false;
+  Precision gradient_precision = Precision::fp32;  ///< of the accumulated gradient of a 16-bit run
+  bool operator==(const StackSpec&) const = default;
+};
+
+}  // namespace specs
