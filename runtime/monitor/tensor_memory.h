@@ -1,0 +1,37 @@
+// Exact count of CPU tensor bytes: an allocator over LibTorch's own that every tensor goes through.
+//
+// Counted are the bytes asked for by tensors of any thread of the process; not counted are scratch buffers of
+// the math libraries and of Gloo, which allocate for themselves.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "specs/plan/cost_breakdown.h"
+
+namespace runtime {
+
+inline constexpr std::size_t memory_classes = specs::EnumNames<specs::MemoryClass>::names.size();
+
+struct TensorMemory {
+  std::int64_t current_bytes = 0;
+  std::int64_t peak_bytes = 0;  ///< since the last reset
+  std::int64_t allocations = 0;
+  /// By class, at the moment of the peak.
+  std::array<std::int64_t, memory_classes> bytes_at_peak{};
+  std::array<std::int64_t, memory_classes> current_bytes_of{};
+
+  std::int64_t at_peak(specs::MemoryClass memory_class) const {
+    return bytes_at_peak[static_cast<std::size_t>(memory_class)];
+  }
+};
+
+/// Call before the first tensor; later calls do nothing.
+void install_counting_allocator();
+
+TensorMemory tensor_memory();
+
+/// The peak counts anew from what is allocated now.
+void reset_peak_tensor_memory();
+
+}  // namespace runtime
