@@ -1,0 +1,247 @@
+#include "cost_models/parameters.h"
+
+#include <algorithm>
+
+namespace cost_models {
+namespace {
+
+using specs::ModelSpec;
+
+constexpr std::int64_t default_vocabulary_multiple = 128;
+constexpr std::int64_t default_relative_buckets = 32;  // T5's relative_attention_num_buckets
+
+std::int64_t ceil_divide(std::int64_t numerator, std::int64_t denominator) {
+  return (numerator + denominator - 1) / denominator;
+}
+
+std::int64_t norm_width(const ModelSpec& model) {
+  const bool biased = model.normalization == specs::Normalization::layer_norm && model.norm_bias;
+  return model.hidden * (biased ? 2 : 1);
+}
+
+std::int64_t attention_norms(const ModelSpec& model) { return model.norms_per_layer >= 4 ? 2 : 1; }
+std::int64_t feed_forward_norms(const ModelSpec& model) {
+  return model.norms_per_layer - attention_norms(model);
+}
+
+RankParameters replicated(std::int64_t count) { return {count, count, 0}; }
+RankParameters sharded(std::int64_t count) { return {count, 0, 0}; }
+
+// Projections of one plain attention, without its norms.
+RankParameters plain_attention(const ModelSpec& model, std::int64_t tensor) {
+  const specs::AttentionSpec& attention = model.attention;
+  const std::int64_t query_width = attention.heads / tensor * attention.head_dim;
+  const std::int64_t kv_width = kv_heads_per_rank(model, tensor) * attention.head_dim;
+  RankParameters count = sharded(model.hidden * (query_width + 2 * kv_width) + query_width * model.hidden);
+  if (attention.qkv_bias) count += sharded(query_width + 2 * kv_width);
+  if (attention.output_bias) count += replicated(model.hidden);
+  if (attention.qk_norm) count += replicated(2 * attention.head_dim);
+  return count;
+}
+
+// The down projections and their norms are whole on every tensor rank; the up projections are cut by heads.
+RankParameters latent_attention(const ModelSpec& model, std::int64_t tensor) {
+  const specs::LatentAttention& latent = *model.attention.latent;
+  const std::int64_t heads = model.attention.heads / tensor;
+  const std::int64_t query_head = latent.rotary_head_dim + latent.content_head_dim;
+  RankParameters count;
+  if (latent.query_rank > 0) {
+    count += replicated(model.hidden * latent.query_rank + latent.query_rank);
+    count += sharded(latent.query_rank * heads * query_head);
+  } else {
+    count += sharded(model.hidden * heads * query_head);
+  }
+  count +=
+      replicated(model.hidden * (latent.key_value_rank + latent.rotary_head_dim) + latent.key_value_rank);
+  count += sharded(latent.key_value_rank * heads * (latent.content_head_dim + latent.value_head_dim));
+  count += sharded(heads * latent.value_head_dim * model.hidden);
+  return count;
+}
+
+// One FFN of inner width `width` on this rank, without norms.
+RankParameters feed_forward_of_width(const ModelSpec& model, std::int64_t width) {
+  const std::int64_t into = model.feed_forward.gated ? 2 : 1;
+  RankParameters count = sharded((into + 1) * model.hidden * width);
+  if (model.feed_forward.bias) {
+    count += sharded(into * width);
+    count += replicated(model.hidden);
+  }
+  return count;
+}
+
+std::int64_t table_rows(const ModelSpec& model, std::int64_t tensor, bool pad) {
+  return pad ? padded_vocabulary(model, tensor) / tensor : ceil_divide(model.vocabulary, tensor);
+}
+
+std::int64_t table_width(const ModelSpec& model) {
+  return model.embedding_width > 0 ? model.embedding_width : model.hidden;
+}
+
+std::int64_t relative_buckets(const ModelSpec& model) {
+  if (model.position_encoding != specs::PositionEncoding::relative) return 0;
+  return model.positions > 0 ? model.positions : default_relative_buckets;
+}
+
+// Encoder layers are plain: self-attention and FFN with a norm each, one final norm, one table of relative
+// position biases for the stack.
+RankParameters encoder_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  RankParameters count;
+  if (model.encoder_layers == 0) return count;
+  RankParameters layer = plain_attention(model, degrees.attention_tensor);
+  layer += feed_forward_of_width(model, model.feed_forward.hidden / degrees.feed_forward_tensor);
+  layer += replicated(2 * norm_width(model));
+  count = {layer.dense * model.encoder_layers, layer.replicated * model.encoder_layers, 0};
+  count += replicated(norm_width(model));
+  count += sharded(relative_buckets(model) * model.attention.heads / degrees.attention_tensor);
+  return count;
+}
+
+}  // namespace
+
+RankParameters& RankParameters::operator+=(const RankParameters& other) {
+  dense += other.dense;
+  replicated += other.replicated;
+  expert += other.expert;
+  return *this;
+}
+
+ShardDegrees shard_degrees(const specs::PipelineStage& stage) {
+  const std::int64_t tensor = stage.mesh.tensor;
+  const auto treated = [tensor](std::int64_t degree) { return degree > 0 ? degree : tensor; };
+  ShardDegrees degrees;
+  degrees.attention_tensor = treated(stage.modules.attention_tensor);
+  degrees.feed_forward_tensor = treated(stage.modules.feed_forward_tensor);
+  degrees.embedding_tensor = treated(stage.modules.embedding_tensor);
+  degrees.output_tensor = stage.modules.output_mode == specs::OutputLayerMode::token_parallel
+                              ? 1
+                              : treated(stage.modules.output_tensor);
+  degrees.expert = stage.mesh.expert;
+  degrees.expert_tensor = stage.mesh.expert_tensor;
+  return degrees;
+}
+
+std::int64_t padded_vocabulary(const ModelSpec& model, std::int64_t tensor) {
+  const std::int64_t multiple =
+      (model.vocabulary_multiple > 0 ? model.vocabulary_multiple : default_vocabulary_multiple) * tensor;
+  return ceil_divide(model.vocabulary, multiple) * multiple;
+}
+
+bool is_mixture_layer(const ModelSpec& model, std::int64_t layer) {
+  if (!model.mixture || layer < model.mixture->first_dense_layers) return false;
+  const std::int64_t frequency = std::max<std::int64_t>(1, model.mixture->layer_frequency);
+  return (layer - model.mixture->first_dense_layers + 1) % frequency == 0;
+}
+
+std::int64_t mixture_layers(const ModelSpec& model, std::int64_t first, std::int64_t end) {
+  if (!model.mixture) return 0;
+  const std::int64_t frequency = std::max<std::int64_t>(1, model.mixture->layer_frequency);
+  const auto before = [&](std::int64_t layer) {
+    return std::max<std::int64_t>(0, layer - model.mixture->first_dense_layers) / frequency;
+  };
+  return before(end) - before(first);
+}
+
+std::int64_t kv_heads_per_rank(const ModelSpec& model, std::int64_t tensor) {
+  return std::max<std::int64_t>(1, model.attention.kv_heads / tensor);
+}
+
+RankParameters attention_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  const std::int64_t tensor = degrees.attention_tensor;
+  RankParameters count =
+      model.attention.latent ? latent_attention(model, tensor) : plain_attention(model, tensor);
+  count += replicated(attention_norms(model) * norm_width(model));
+  if (model.encoder_layers > 0) {  // cross-attention of the decoder
+    count += plain_attention(model, tensor);
+    count += replicated(norm_width(model));
+  }
+  return count;
+}
+
+RankParameters feed_forward_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  RankParameters count =
+      feed_forward_of_width(model, model.feed_forward.hidden / degrees.feed_forward_tensor);
+  count += replicated(feed_forward_norms(model) * norm_width(model));
+  return count;
+}
+
+RankParameters mixture_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  const specs::MixtureSpec& mixture = *model.mixture;
+  RankParameters count = replicated(feed_forward_norms(model) * norm_width(model));
+  count += replicated(model.hidden * mixture.experts);  // the router
+  const RankParameters expert = feed_forward_of_width(model, mixture.expert_hidden / degrees.expert_tensor);
+  count.expert = mixture.experts / degrees.expert * expert.dense;
+  if (mixture.shared_expert_hidden > 0) {
+    count += feed_forward_of_width(model, mixture.shared_expert_hidden / degrees.feed_forward_tensor);
+    if (mixture.shared_expert_gate) count += replicated(model.hidden);
+  }
+  return count;
+}
+
+RankParameters embedding_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  RankParameters count =
+      sharded(table_rows(model, degrees.embedding_tensor, degrees.pad_vocabulary) * table_width(model));
+  if (model.embedding_width > 0) count += replicated(model.embedding_width * model.hidden);
+  if (model.position_encoding == specs::PositionEncoding::learned)
+    count += replicated(model.positions * model.hidden);
+  if (model.embedding_norm) count += replicated(norm_width(model));
+  count += sharded(relative_buckets(model) * model.attention.heads / degrees.attention_tensor);
+  count += encoder_parameters(model, degrees);
+  return count;
+}
+
+RankParameters output_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  RankParameters count;
+  const std::int64_t rows = table_rows(model, degrees.output_tensor, degrees.pad_vocabulary);
+  if (model.final_norm) count += replicated(norm_width(model));
+  if (model.embedding_width > 0) count += replicated(model.hidden * model.embedding_width);
+  if (!model.tied_embeddings) count += sharded(rows * table_width(model));
+  if (model.output_bias) count += sharded(rows);
+  return count;
+}
+
+RankParameters parameters_of_units(const ModelSpec& model, const specs::UnitRange& units,
+                                   const ShardDegrees& degrees) {
+  RankParameters count;
+  const std::int64_t output = specs::output_unit(model.layers);
+  const bool has_embedding = units.contains(specs::embedding_unit());
+  const bool has_output = units.contains(output);
+  // Attention units are odd and FFN units even; layers whose FFN unit is here are [first_ffn, end_ffn).
+  const std::int64_t layer_first = std::max<std::int64_t>(units.first, 1);
+  const std::int64_t layer_end = std::min(units.end, output);
+  if (layer_end > layer_first) {
+    const std::int64_t attentions = layer_end / 2 - layer_first / 2;
+    const std::int64_t first_ffn = (layer_first - 1) / 2;
+    const std::int64_t end_ffn = (layer_end - 1) / 2;
+    const std::int64_t mixtures = mixture_layers(model, first_ffn, end_ffn);
+    const auto add = [&count](RankParameters each, std::int64_t times) {
+      count += {each.dense * times, each.replicated * times, each.expert * times};
+    };
+    add(attention_parameters(model, degrees), attentions);
+    add(feed_forward_parameters(model, degrees), end_ffn - first_ffn - mixtures);
+    if (mixtures > 0) add(mixture_parameters(model, degrees), mixtures);
+  }
+  if (has_embedding) count += embedding_parameters(model, degrees);
+  if (has_output) {
+    count += output_parameters(model, degrees);
+    if (model.tied_embeddings && !has_embedding)
+      count += sharded(table_rows(model, degrees.output_tensor, degrees.pad_vocabulary) * table_width(model));
+  }
+  return count;
+}
+
+std::int64_t total_parameters(const ModelSpec& model) {
+  ShardDegrees whole;
+  whole.pad_vocabulary = false;
+  return parameters_of_units(model, {0, specs::unit_count(model.layers)}, whole).total();
+}
+
+std::int64_t active_parameters(const ModelSpec& model) {
+  const std::int64_t total = total_parameters(model);
+  if (!model.mixture) return total;
+  const RankParameters layer = mixture_parameters(model, ShardDegrees{});
+  const std::int64_t idle_experts = model.mixture->experts - model.mixture->top_k;
+  return total -
+         mixture_layers(model, 0, model.layers) * (layer.expert / model.mixture->experts) * idle_experts;
+}
+
+}  // namespace cost_models
