@@ -1,0 +1,30 @@
+# The libraries of others, as targets.
+find_package(fmt REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(CLI11 2 REQUIRED)
+find_package(Boost 1.74 REQUIRED)
+find_package(Threads REQUIRED)
+
+# Header-only, so that a copy of dsplan runs anywhere. LibTorch brings headers of a newer fmt; where both are
+# seen, LibTorch's are used, and the versions' namespaces differ.
+add_library(dsplan_fmt INTERFACE)
+target_link_libraries(dsplan_fmt INTERFACE fmt::fmt-header-only)
+
+# toml++ is header-only here; it costs 6 s of compile time, so one source of a room includes it.
+find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
+find_path(VALIJSON_INCLUDE_DIR valijson/validator.hpp REQUIRED)
+
+# LLVM's containers, from the static support library: the shared LLVM costs 15 ms at each start.
+find_package(LLVM 19.1 REQUIRED CONFIG)
+add_library(dsplan_llvm_adt INTERFACE)
+target_include_directories(dsplan_llvm_adt SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_link_libraries(dsplan_llvm_adt INTERFACE LLVMSupport)
+
+if(DSPLAN_TESTS)
+  find_package(GTest REQUIRED)
+  include(GoogleTest)
+endif()
+
+if(DSPLAN_RUNTIME)
+  find_package(LibTorch REQUIRED)
+endif()
