@@ -46,13 +46,13 @@ function(dsplan_program name)
   install(TARGETS ${name} RUNTIME)
 endfunction()
 
-# dsplan_tests(NAME SOURCES_FROM DIRECTORY [RECURSE] [ONE_ENTRY] [LABELS LABEL…] [DEPENDS TARGET…])
+# dsplan_tests(NAME SOURCES_FROM DIRECTORY [RECURSE] [ONE_ENTRY] [LABEL LABEL] [DEPENDS TARGET…])
 # One GoogleTest executable from a folder, skipped while the folder has no source. It runs from the root of
 # the source tree. Each case is a ctest entry, or with ONE_ENTRY (for programs that are slow to start) the
-# executable is one. Suites whose name begins with Nightly have the label `nightly`. A main.cpp in the
+# executable is one. Suites whose name begins with Nightly have the label `nightly` instead. A main.cpp in the
 # folder replaces GoogleTest's.
 function(dsplan_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "RECURSE;ONE_ENTRY" "SOURCES_FROM" "LABELS;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "RECURSE;ONE_ENTRY" "SOURCES_FROM;LABEL" "DEPENDS")
   if(ARG_RECURSE)
     dsplan_glob(sources ${ARG_SOURCES_FROM} RECURSE)
   else()
@@ -69,17 +69,17 @@ function(dsplan_tests name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${main} dsplan_warnings)
 
-  set(everyday LABELS "${ARG_LABELS}")
-  set(nightly LABELS "${ARG_LABELS};nightly")
+  set(label_everyday ${ARG_LABEL})
+  set(label_nightly nightly)
   if(ARG_ONE_ENTRY)
     # Two processors: such a test starts several ranks, so that it runs alone on a small machine.
     set(properties TIMEOUT 900 PROCESSORS 2 ENVIRONMENT OMP_NUM_THREADS=1)
     add_test(NAME ${name} COMMAND ${name} "--gtest_filter=-Nightly*"
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(${name} PROPERTIES ${properties} ${everyday})
+    set_tests_properties(${name} PROPERTIES ${properties} LABELS ${label_everyday})
     add_test(NAME ${name}.nightly COMMAND ${name} "--gtest_filter=Nightly*"
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(${name}.nightly PROPERTIES ${properties} ${nightly})
+    set_tests_properties(${name}.nightly PROPERTIES ${properties} LABELS ${label_nightly})
   else()
     foreach(kind IN ITEMS everyday nightly)
       set(filter "-Nightly*")
@@ -89,7 +89,7 @@ function(dsplan_tests name)
       gtest_discover_tests(${name} TEST_FILTER "${filter}" TEST_LIST ${name}_${kind}
                            TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
                            WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-                           PROPERTIES TIMEOUT 300 ${${kind}})
+                           PROPERTIES TIMEOUT 300 LABELS ${label_${kind}})
     endforeach()
   endif()
 endfunction()

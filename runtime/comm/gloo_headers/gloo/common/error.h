@@ -1,0 +1,2 @@
+// Included by ProcessGroupGloo.hpp, which uses none of its names.
+#pragma once
