@@ -1,0 +1,374 @@
+#include "specs/schedule/verify_communication.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace specs {
+namespace {
+
+/// A transfer into `stage`: of an activation from the stage before, or of a gradient from the one after.
+struct Message {
+  bool gradient = false;
+  std::int32_t stage = 0;
+  std::int32_t micro_batch = 0;
+  auto operator<=>(const Message&) const = default;
+};
+
+bool is_send(ActionKind kind) {
+  return kind == ActionKind::send_activation || kind == ActionKind::send_gradient;
+}
+bool is_receive(ActionKind kind) {
+  return kind == ActionKind::receive_activation || kind == ActionKind::receive_gradient;
+}
+
+Message message_of(const Action& action) {
+  switch (action.kind) {
+    case ActionKind::send_activation:
+      return {false, action.stage + 1, action.micro_batch};
+    case ActionKind::send_gradient:
+      return {true, action.stage - 1, action.micro_batch};
+    case ActionKind::receive_gradient:
+      return {true, action.stage, action.micro_batch};
+    default:
+      return {false, action.stage, action.micro_batch};
+  }
+}
+
+std::string text_of(const Message& message) {
+  return fmt::format("{} of micro-batch {} into stage {}", message.gradient ? "gradient" : "activation",
+                     message.micro_batch, message.stage);
+}
+
+using Channel = std::pair<std::size_t, std::size_t>;  ///< from rank, to rank
+
+class CommunicationCheck {
+ public:
+  explicit CommunicationCheck(const Schedule& schedule) : schedule_(schedule) {}
+
+  std::optional<Violation> run() {
+    if (!has_transfers()) return check_rank_locally(false);
+    if (auto violation = check_rank_locally(true)) return violation;
+    if (auto violation = check_channels()) return violation;
+    for (bool buffered : {true, false})
+      if (auto violation = check_deadlock(buffered)) return violation;
+    return std::nullopt;
+  }
+
+ private:
+  std::size_t rank_of(std::int32_t stage) const {
+    return static_cast<std::size_t>(schedule_.rank_of_stage(stage));
+  }
+  bool crosses(std::int32_t from, std::int32_t to) const { return rank_of(from) != rank_of(to); }
+
+  bool has_transfers() const {
+    for (const auto& actions : schedule_.rank_actions)
+      for (const Action& action : actions)
+        if (is_send(action.kind) || is_receive(action.kind)) return true;
+    return false;
+  }
+
+  /// State of one rank while its list is read from front to back.
+  struct Local {
+    std::set<std::tuple<ActionKind, std::int32_t, std::int32_t>> done;
+    std::map<std::int32_t, std::int32_t> gradients;  ///< complete ones, by stage
+    std::map<std::int32_t, bool> gathered;  ///< stages that use gathers, and whether they are whole now
+    std::optional<Action> pending_reshard;
+  };
+
+  static bool did(const Local& local, ActionKind kind, std::int32_t stage, std::int32_t micro_batch) {
+    return local.done.contains({kind, stage, micro_batch});
+  }
+  static bool did_gradient(const Local& local, std::int32_t stage, std::int32_t micro_batch) {
+    return did(local, ActionKind::backward, stage, micro_batch) ||
+           did(local, ActionKind::input_gradient, stage, micro_batch);
+  }
+
+  std::optional<Violation> check_rank_locally(bool transfers) const {
+    const std::set<std::int32_t> gathering = stages_with(ActionKind::gather_parameters);
+    for (std::size_t rank = 0; rank < schedule_.rank_actions.size(); ++rank) {
+      Local local;
+      for (std::int32_t stage : gathering) local.gathered[stage] = false;
+      const std::vector<Action>& actions = schedule_.rank_actions[rank];
+      for (std::size_t index = 0; index < actions.size(); ++index) {
+        const Action& action = actions[index];
+        std::string broken = broken_rule(local, action, transfers);
+        if (!broken.empty()) return Violation{rank, index, std::move(broken)};
+        if (!local.done.insert({action.kind, action.stage, action.micro_batch}).second &&
+            !may_repeat(action.kind))
+          return Violation{rank, index, "stands twice"};
+        if (action.kind == ActionKind::backward || action.kind == ActionKind::weight_gradient)
+          ++local.gradients[action.stage];
+      }
+      if (auto violation = check_end_of_rank(local, rank)) return violation;
+    }
+    return check_pairs_present(transfers);
+  }
+
+  /// A gather for the forward and one for the backward of the same micro-batch; likewise a reshard.
+  static bool may_repeat(ActionKind kind) {
+    return kind == ActionKind::gather_parameters || kind == ActionKind::release_parameters ||
+           kind == ActionKind::reshard;
+  }
+
+  std::string broken_rule(Local& local, const Action& action, bool transfers) const {
+    if (local.pending_reshard && action.kind != ActionKind::gather_parameters) {
+      const Action reshard = *std::exchange(local.pending_reshard, std::nullopt);
+      if (action.stage != reshard.stage || action.micro_batch != reshard.micro_batch ||
+          !enters_stage(action.kind))
+        return "follows a reshard of something else";
+    }
+    switch (action.kind) {
+      case ActionKind::forward:
+      case ActionKind::backward:
+      case ActionKind::input_gradient:
+        return broken_compute(local, action, transfers);
+      case ActionKind::send_activation:
+      case ActionKind::send_gradient:
+        return broken_send(local, action);
+      case ActionKind::receive_activation:
+      case ActionKind::receive_gradient:
+        return broken_receive(action);
+      case ActionKind::reduce_gradients:
+      case ActionKind::reduce_tied:
+        return broken_reduction(local, action);
+      case ActionKind::gather_parameters:
+        if (std::exchange(local.gathered[action.stage], true)) return "gathers what is whole already";
+        return {};
+      case ActionKind::release_parameters:
+        if (!std::exchange(local.gathered[action.stage], false)) return "releases what was not gathered";
+        return {};
+      case ActionKind::reshard:
+        local.pending_reshard = action;
+        return {};
+      case ActionKind::weight_gradient:
+        return {};
+    }
+    return {};
+  }
+
+  static bool enters_stage(ActionKind kind) {
+    return kind == ActionKind::forward || kind == ActionKind::backward || kind == ActionKind::input_gradient;
+  }
+
+  std::string broken_compute(const Local& local, const Action& action, bool transfers) const {
+    const auto gathered = local.gathered.find(action.stage);
+    if (gathered != local.gathered.end() && !gathered->second) return "the parameters are not gathered";
+    if (!transfers) return {};
+    if (action.kind == ActionKind::forward) {
+      if (action.stage > 0 && crosses(action.stage - 1, action.stage) &&
+          !did(local, ActionKind::receive_activation, action.stage, action.micro_batch))
+        return "its activation is not received before";
+      return {};
+    }
+    if (action.stage + 1 < schedule_.stages() && crosses(action.stage + 1, action.stage) &&
+        !did(local, ActionKind::receive_gradient, action.stage, action.micro_batch))
+      return "its gradient is not received before";
+    return {};
+  }
+
+  std::string broken_send(const Local& local, const Action& action) const {
+    const bool forward = action.kind == ActionKind::send_activation;
+    const std::int32_t to = forward ? action.stage + 1 : action.stage - 1;
+    if (to < 0 || to >= schedule_.stages()) return fmt::format("there is no stage {} to send to", to);
+    if (!crosses(action.stage, to)) return fmt::format("stage {} is on the same rank", to);
+    const bool made = forward ? did(local, ActionKind::forward, action.stage, action.micro_batch)
+                              : did_gradient(local, action.stage, action.micro_batch);
+    return made ? std::string() : "sends what is not made yet";
+  }
+
+  std::string broken_receive(const Action& action) const {
+    const std::int32_t from =
+        action.kind == ActionKind::receive_activation ? action.stage - 1 : action.stage + 1;
+    if (from < 0 || from >= schedule_.stages())
+      return fmt::format("there is no stage {} to receive from", from);
+    if (!crosses(from, action.stage)) return fmt::format("stage {} is on the same rank", from);
+    return {};
+  }
+
+  std::string broken_reduction(const Local& local, const Action& action) const {
+    const bool tied = action.kind == ActionKind::reduce_tied;
+    if (tied && action.stage != 0 && action.stage + 1 != schedule_.stages())
+      return "only the first and the last stage hold a tied embedding";
+    if (!tied && action.micro_batch >= 0) {
+      const bool complete = did(local, ActionKind::backward, action.stage, action.micro_batch) ||
+                            did(local, ActionKind::weight_gradient, action.stage, action.micro_batch);
+      return complete ? std::string() : "reduces a gradient that is not complete";
+    }
+    const auto gradients = local.gradients.find(action.stage);
+    const std::int32_t complete = gradients == local.gradients.end() ? 0 : gradients->second;
+    if (complete < schedule_.micro_batches)
+      return fmt::format("reduces after {} of {} micro-batches", complete, schedule_.micro_batches);
+    if (tied && did(local, ActionKind::reduce_gradients, action.stage, -1))
+      return "the copies are summed after one of them was reduced";
+    return {};
+  }
+
+  std::optional<Violation> check_end_of_rank(const Local& local, std::size_t rank) const {
+    const std::size_t end = schedule_.rank_actions[rank].size();
+    if (local.pending_reshard) return Violation{rank, end, "the list ends with a reshard that nothing uses"};
+    for (const auto& [stage, whole] : local.gathered)
+      if (whole)
+        return Violation{rank, end, fmt::format("the list ends with stage {} still gathered", stage)};
+    return std::nullopt;
+  }
+
+  std::set<std::int32_t> stages_with(ActionKind kind) const {
+    std::set<std::int32_t> stages;
+    for (const auto& actions : schedule_.rank_actions)
+      for (const Action& action : actions)
+        if (action.kind == kind) stages.insert(action.stage);
+    return stages;
+  }
+
+  /// What is placed for one is placed for all: reductions of every stage, tied sums on both sides.
+  std::optional<Violation> check_pairs_present(bool transfers) const {
+    const std::set<std::int32_t> reduced = stages_with(ActionKind::reduce_gradients);
+    if (transfers || !reduced.empty())
+      for (std::int32_t stage = 0; stage < schedule_.stages(); ++stage)
+        if (!reduced.contains(stage)) return end_of(stage, "are never reduced");
+    const std::set<std::int32_t> tied = stages_with(ActionKind::reduce_tied);
+    if (tied.size() == 1)
+      return end_of(*tied.begin() == 0 ? schedule_.stages() - 1 : 0,
+                    "miss the tied embedding of the other end");
+    return check_each_micro_batch_reduced();
+  }
+
+  Violation end_of(std::int32_t stage, std::string_view rule) const {
+    const std::size_t rank = rank_of(stage);
+    return {rank, schedule_.rank_actions[rank].size(),
+            fmt::format("the gradients of stage {} {}", stage, rule)};
+  }
+
+  /// A stage is reduced as a whole, or once for each micro-batch.
+  std::optional<Violation> check_each_micro_batch_reduced() const {
+    std::map<std::int32_t, std::pair<std::int32_t, std::int32_t>> counts;  // whole, per micro-batch
+    for (const auto& actions : schedule_.rank_actions)
+      for (const Action& action : actions)
+        if (action.kind == ActionKind::reduce_gradients)
+          ++(action.micro_batch < 0 ? counts[action.stage].first : counts[action.stage].second);
+    for (const auto& [stage, count] : counts)
+      if (count != std::pair(1, 0) && count != std::pair(0, schedule_.micro_batches))
+        return end_of(stage, fmt::format("are reduced {} times as a whole and for {} of {} micro-batches",
+                                         count.first, count.second, schedule_.micro_batches));
+    return std::nullopt;
+  }
+
+  /// The messages of each directed pair leave and arrive in the same order.
+  std::optional<Violation> check_channels() const {
+    struct Entry {
+      Message message;
+      std::size_t index;
+    };
+    std::map<Channel, std::vector<Entry>> sent;
+    std::map<Channel, std::vector<Entry>> received;
+    for (std::size_t rank = 0; rank < schedule_.rank_actions.size(); ++rank)
+      for (std::size_t index = 0; index < schedule_.rank_actions[rank].size(); ++index) {
+        const Action& action = schedule_.rank_actions[rank][index];
+        if (is_send(action.kind)) sent[channel_of(action)].push_back({message_of(action), index});
+        if (is_receive(action.kind)) received[channel_of(action)].push_back({message_of(action), index});
+      }
+    for (const auto& [channel, messages] : sent) {
+      const std::vector<Entry>& arrivals = received[channel];
+      for (std::size_t at = 0; at < messages.size(); ++at) {
+        if (at >= arrivals.size())
+          return Violation{channel.first, messages[at].index,
+                           fmt::format("pipeline rank {} never receives it", channel.second)};
+        if (messages[at].message != arrivals[at].message)
+          return Violation{
+              channel.second, arrivals[at].index,
+              fmt::format("receives the {}, but pipeline rank {} sends the {} first",
+                          text_of(arrivals[at].message), channel.first, text_of(messages[at].message))};
+      }
+    }
+    for (const auto& [channel, arrivals] : received)
+      if (arrivals.size() > sent[channel].size())
+        return Violation{channel.second, arrivals[sent[channel].size()].index,
+                         fmt::format("pipeline rank {} never sends it", channel.first)};
+    return std::nullopt;
+  }
+
+  Channel channel_of(const Action& action) const {
+    const std::size_t here = rank_of(action.stage);
+    switch (action.kind) {
+      case ActionKind::send_activation:
+        return {here, rank_of(action.stage + 1)};
+      case ActionKind::send_gradient:
+        return {here, rank_of(action.stage - 1)};
+      case ActionKind::receive_activation:
+        return {rank_of(action.stage - 1), here};
+      default:
+        return {rank_of(action.stage + 1), here};
+    }
+  }
+
+  /// Runs every rank's list in order. A receive waits for its message. A send that is not buffered waits
+  /// until its receiver stands at the receive. A tied sum waits for the other end.
+  std::optional<Violation> check_deadlock(bool buffered) const {
+    std::vector<std::size_t> next(schedule_.rank_actions.size());
+    std::map<Channel, std::deque<Message>> in_transit;
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (std::size_t rank = 0; rank < next.size(); ++rank)
+        while (next[rank] < schedule_.rank_actions[rank].size() && step(rank, buffered, next, in_transit))
+          moved = true;
+    }
+    for (std::size_t rank = 0; rank < next.size(); ++rank)
+      if (next[rank] < schedule_.rank_actions[rank].size())
+        return Violation{rank, next[rank],
+                         buffered ? "deadlock: never ends, even with buffered sends"
+                                  : "deadlock: never ends where a send blocks until it is received"};
+    return std::nullopt;
+  }
+
+  bool step(std::size_t rank, bool buffered, std::vector<std::size_t>& next,
+            std::map<Channel, std::deque<Message>>& in_transit) const {
+    const Action& action = schedule_.rank_actions[rank][next[rank]];
+    const auto at_peer = [&](std::size_t peer) -> const Action* {
+      const std::vector<Action>& actions = schedule_.rank_actions[peer];
+      return next[peer] < actions.size() ? &actions[next[peer]] : nullptr;
+    };
+    if (is_send(action.kind)) {
+      const Channel channel = channel_of(action);
+      if (buffered) {
+        in_transit[channel].push_back(message_of(action));
+      } else {
+        const Action* peer = at_peer(channel.second);
+        if (peer == nullptr || !is_receive(peer->kind) || channel_of(*peer) != channel ||
+            message_of(*peer) != message_of(action))
+          return false;
+        ++next[channel.second];
+      }
+    } else if (is_receive(action.kind)) {
+      if (!buffered) return false;  // the sender moves both
+      std::deque<Message>& messages = in_transit[channel_of(action)];
+      if (messages.empty()) return false;
+      messages.pop_front();
+    } else if (action.kind == ActionKind::reduce_tied) {
+      const std::size_t other = rank_of(action.stage == 0 ? schedule_.stages() - 1 : 0);
+      const Action* peer = at_peer(other);
+      if (other != rank) {
+        if (peer == nullptr || peer->kind != ActionKind::reduce_tied) return false;
+        ++next[other];
+      }
+    }
+    ++next[rank];
+    return true;
+  }
+
+  const Schedule& schedule_;
+};
+
+}  // namespace
+
+std::optional<Violation> check_communication(const Schedule& schedule) {
+  return CommunicationCheck(schedule).run();
+}
+
+}  // namespace specs
