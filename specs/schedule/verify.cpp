@@ -1,7 +1,6 @@
 #include "specs/schedule/verify.h"
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include <fmt/format.h>
