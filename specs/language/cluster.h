@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,9 +25,10 @@ struct DeviceSpec {
   std::map<Precision, double> peak_flops;  ///< dense, per second; a precision that is absent is not supported
   std::int64_t multiprocessors = 0;        ///< 0 where wave quantization has no meaning (CPU)
   double power_watts = 0;
-  double host_link_bytes_per_second = 0;  ///< PCIe or C2C
-  double operator_seconds = 0;            ///< measured fixed cost of one operator; 0: not measured
-  std::vector<GemmRate> gemm_rates;       ///< measured; empty: not measured
+  double host_link_bytes_per_second = 0;     ///< PCIe or C2C
+  std::map<std::string, double> efficiency;  ///< the cost model's constants where measured or overridden here
+  double operator_seconds = 0;               ///< measured fixed cost of one operator; 0: not measured
+  std::vector<GemmRate> gemm_rates;          ///< measured; empty: not measured
   bool operator==(const DeviceSpec&) const = default;
 };
 
@@ -48,7 +50,7 @@ struct NodeSpec {
   double nvme_write_bytes_per_second = 0;
   std::vector<CollectiveRate> collective_rates;  ///< measured inside the node; empty: not measured
   double power_watts = 0;                        ///< beside the devices
-  double price_per_hour = 0;                     ///< US dollars, of the whole node
+  double price_per_hour_dollars = 0;             ///< of the whole node
   std::string price_date;
   bool operator==(const NodeSpec&) const = default;
 };
@@ -67,20 +69,33 @@ struct EnumNames<NetworkKind> {
   }};
 };
 
+/// One level of switches, from the leaves up.
+struct NetworkLevel {
+  std::int64_t nodes = 0;       ///< nodes under one switch group of this level; 0: all
+  double oversubscription = 1;  ///< of the links that leave the group
+  double latency_seconds = 0;   ///< added by crossing this level
+  bool operator==(const NetworkLevel&) const = default;
+};
+
 struct NetworkSpec {
   std::string name;
   NetworkKind kind = NetworkKind::none;
   double node_bytes_per_second = 0;  ///< all cards of a node together
   double latency_seconds = 0;
-  std::int64_t pod_nodes = 0;   ///< nodes under one non-blocking level; 0: all
-  double oversubscription = 1;  ///< above a pod
+  bool rdma = false;
+  bool rail_optimized = false;       ///< device i of every node hangs on the same leaf
+  std::vector<NetworkLevel> levels;  ///< empty: one non-blocking level
   bool operator==(const NetworkSpec&) const = default;
 };
 
 struct StorageSpec {
   std::string name;                   ///< "nvme", "nfs", "lustre"
-  double write_bytes_per_second = 0;  ///< of the whole job
+  bool local = false;                 ///< each node writes to its own disk
+  double write_bytes_per_second = 0;  ///< of the whole job; 0 where only the node's rate binds
   double read_bytes_per_second = 0;
+  double node_write_bytes_per_second = 0;  ///< of one node
+  double node_read_bytes_per_second = 0;
+  std::int64_t capacity_bytes = 0;  ///< 0: unknown
   bool operator==(const StorageSpec&) const = default;
 };
 
@@ -88,6 +103,7 @@ struct StorageSpec {
 struct ClusterGroup {
   NodeSpec node;
   std::int64_t nodes = 1;
+  std::optional<NetworkSpec> network;  ///< inside the group, where it differs from the cluster's
   std::int64_t devices() const { return nodes * node.devices; }
   bool operator==(const ClusterGroup&) const = default;
 };
@@ -96,8 +112,9 @@ struct ClusterSpec {
   std::vector<ClusterGroup> groups;
   NetworkSpec network;
   StorageSpec storage;
-  double node_failures_per_hour = 0;
-  double electricity_price_per_kwh = 0;
+  double failures_per_node_hour = 0;
+  double restart_seconds = 0;  ///< from a failure to the first new step, checkpoint read excluded
+  double electricity_dollars_per_kwh = 0;
   std::int64_t devices() const {
     std::int64_t total = 0;
     for (const ClusterGroup& group : groups) total += group.devices();

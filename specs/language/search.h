@@ -28,8 +28,21 @@ struct SearchSpec {
   std::vector<OffloadDevice> offload_optimizer;
   std::vector<OffloadDevice> offload_parameters;
   std::vector<OffloadDevice> offload_activations;
+  std::vector<std::int64_t> attention_tensor;
+  std::vector<std::int64_t> feed_forward_tensor;
+  std::vector<std::int64_t> embedding_tensor;
+  std::vector<std::int64_t> output_tensor;
+  std::vector<OutputLayerMode> output_mode;
+  std::vector<std::string> axis_order;  ///< "tp-cp-dp-pp" and its permutations
+  std::vector<std::int64_t> offload_eighths;
+  std::vector<std::int64_t> recomputed_layers;  ///< per stage
+  std::vector<std::int64_t> micro_batch_group;
+  std::vector<bool> delayed_update;
+  std::vector<std::int64_t> local_steps{1};  ///< updates between synchronisations
   bool uneven_stages = true;
-  bool allow_local_steps = false;
+  bool cuts_inside_layers = true;  ///< between an attention and its FFN
+  bool unequal_stage_meshes = false;
+  bool unequal_shares = true;  ///< mixed clusters only
   std::int64_t idle_nodes = 0;
   Objective objective = Objective::step_time;
   bool operator==(const SearchSpec&) const = default;

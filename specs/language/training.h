@@ -3,9 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "specs/diagnostics/enum_names.h"
 #include "specs/language/vocabulary.h"
@@ -63,6 +65,15 @@ struct LossScalingSpec {
   bool operator==(const LossScalingSpec&) const = default;
 };
 
+/// Several updates between synchronisations, then an outer update on the averaged change (DiLoCo). Changes
+/// the mathematics; used only where `[search] local_steps` allows more than 1.
+struct LocalStepsSpec {
+  double outer_learning_rate = 1;
+  double outer_momentum = 0;
+  bool nesterov = false;
+  bool operator==(const LocalStepsSpec&) const = default;
+};
+
 struct DataSpec {
   std::string tokenizer = "byte";  ///< "byte": 256 symbols; "none": the files hold token ids
   bool shuffle = true;
@@ -76,7 +87,11 @@ struct TrainingSpec {
   std::int64_t global_batch = 0;  ///< sequences per optimizer update
   std::int64_t sequence_length = 0;
   Precision precision = Precision::bf16;
-  Precision gradient_precision = Precision::fp32;  ///< of the accumulated gradient
+  Precision gradient_precision = Precision::fp32;   ///< of the accumulated gradient
+  Precision reduction_precision = Precision::fp32;  ///< in which gradients cross the network
+  std::optional<Precision> parameter_precision;  ///< as kept between steps; absent: as `precision` stores it
+  std::optional<Precision> gather_precision;     ///< ZeRO gathers; absent: as `precision` stores it
+  Precision optimizer_state_precision = Precision::fp32;
   OptimizerSpec optimizer;
   LearningRateSchedule schedule;
   LossScalingSpec loss_scaling;
@@ -89,6 +104,10 @@ struct TrainingSpec {
   std::int64_t checkpoint_every = 0;  ///< steps; 0: only at the end
   std::string stack = "dsrun";        ///< software stack profile
   std::string stack_release;          ///< empty: the profile's latest
+  std::vector<std::string>
+      stack_features;    ///< switches of the stack beyond its profile ("async_tp", "liger" …)
+  bool compile = false;  ///< kernels fused by a compiler (torch.compile)
+  LocalStepsSpec local_steps;
   DataSpec data;
   bool operator==(const TrainingSpec&) const = default;
 };

@@ -43,7 +43,7 @@ constexpr bool keeps_master_weights(Precision precision) { return storage_bytes(
 
 enum class Recomputation : std::uint8_t {
   none,
-  selective,  ///< core attention alone (scores, softmax, dropout)
+  selective,  ///< the named modules; core attention (scores, softmax, dropout) where none is named
   full,       ///< the whole block from its input
 };
 
@@ -56,6 +56,54 @@ struct EnumNames<Recomputation> {
   }};
 };
 
+/// What selective recomputation runs again, a set as an OR of bits.
+enum class RecomputedModule : std::uint32_t {
+  core_attention = 1,
+  normalization = 2,
+  feed_forward = 4,
+  expert_activation = 8,
+  latent_up_projection = 16,
+  element_wise = 32,  ///< everything but matrix products and attention outputs
+};
+
+template <>
+struct EnumNames<RecomputedModule> {
+  static constexpr std::array<std::pair<RecomputedModule, std::string_view>, 6> names{{
+      {RecomputedModule::core_attention, "core_attention"},
+      {RecomputedModule::normalization, "normalization"},
+      {RecomputedModule::feed_forward, "feed_forward"},
+      {RecomputedModule::expert_activation, "expert_activation"},
+      {RecomputedModule::latent_up_projection, "latent_up_projection"},
+      {RecomputedModule::element_wise, "element_wise"},
+  }};
+};
+
+enum class OutputLayerMode : std::uint8_t {
+  vocabulary_parallel,  ///< each rank a slice of the table, all tokens
+  token_parallel,  ///< the whole table on each rank of the tensor axis, each rank its share of the tokens
+};
+
+template <>
+struct EnumNames<OutputLayerMode> {
+  static constexpr std::array<std::pair<OutputLayerMode, std::string_view>, 2> names{{
+      {OutputLayerMode::vocabulary_parallel, "vocabulary-parallel"},
+      {OutputLayerMode::token_parallel, "token-parallel"},
+  }};
+};
+
+/// How keys and values reach the ranks of a context axis.
+enum class ContextMode : std::uint8_t { ring, all_gather, all_to_all };
+
+template <>
+struct EnumNames<ContextMode> {
+  static constexpr std::array<std::pair<ContextMode, std::string_view>, 3> names{{
+      {ContextMode::ring, "ring"},
+      {ContextMode::all_gather, "all-gather"},
+      {ContextMode::all_to_all, "all-to-all"},
+  }};
+};
+
+/// `node`: shards stay inside a node (the tray on GB200, not its NVLink domain); whole copies across nodes.
 enum class ShardScope : std::uint8_t { world, node };
 
 template <>

@@ -70,6 +70,7 @@ enum class MemoryClass : std::uint8_t {
   communication_buckets,
   gathered_parameters,
   communicator_buffers,
+  offload_staging,  ///< pinned buffers and double buffers of offloaded state
   workspace,
   framework_context,
   allocator_slack,
@@ -77,7 +78,7 @@ enum class MemoryClass : std::uint8_t {
 
 template <>
 struct EnumNames<MemoryClass> {
-  static constexpr std::array<std::pair<MemoryClass, std::string_view>, 14> names{{
+  static constexpr std::array<std::pair<MemoryClass, std::string_view>, 15> names{{
       {MemoryClass::parameters, "parameters"},
       {MemoryClass::gradients, "gradients"},
       {MemoryClass::optimizer_state, "optimizer_state"},
@@ -89,36 +90,43 @@ struct EnumNames<MemoryClass> {
       {MemoryClass::communication_buckets, "communication_buckets"},
       {MemoryClass::gathered_parameters, "gathered_parameters"},
       {MemoryClass::communicator_buffers, "communicator_buffers"},
+      {MemoryClass::offload_staging, "offload_staging"},
       {MemoryClass::workspace, "workspace"},
       {MemoryClass::framework_context, "framework_context"},
       {MemoryClass::allocator_slack, "allocator_slack"},
   }};
 };
 
-enum class MemoryLocation : std::uint8_t { device, host, nvme };
+enum class MemoryLocation : std::uint8_t { device, host, host_pinned, nvme };
 
 template <>
 struct EnumNames<MemoryLocation> {
-  static constexpr std::array<std::pair<MemoryLocation, std::string_view>, 3> names{{
+  static constexpr std::array<std::pair<MemoryLocation, std::string_view>, 4> names{{
       {MemoryLocation::device, "device"},
       {MemoryLocation::host, "host"},
+      {MemoryLocation::host_pinned, "host_pinned"},
       {MemoryLocation::nvme, "nvme"},
   }};
 };
 
-/// One term of one stage in one step. Summed over all entries, `exposed_seconds` is the step time;
+/// One term in one step. Entries with pipeline_rank −1 split the critical path of the whole job, and those of
+/// each pipeline rank split its own step, bubble included: either sum of `exposed_seconds` is the step time.
 /// `busy_seconds` is how long the resource works, of which the rest is hidden behind other work.
 struct TimeEntry {
   TimeTerm term = TimeTerm::fixed_overhead;
-  std::int64_t stage = -1;  ///< −1: the whole job
+  std::int64_t pipeline_rank = -1;
+  std::int64_t stage = -1;  ///< −1: all stages of the pipeline rank
   double exposed_seconds = 0;
   double busy_seconds = 0;
-  double flops = 0;  ///< of one rank
-  double bytes = 0;  ///< moved by one rank, by memory or link
+  double exposed_seconds_low = 0;  ///< the 80 % interval; both 0 where none is known
+  double exposed_seconds_high = 0;
+  double flops = 0;  ///< of one rank in the whole step
+  double bytes = 0;  ///< moved by one rank in the whole step, by memory or link
   bool operator==(const TimeEntry&) const = default;
 };
 
-/// Bytes of one class on one rank of a pipeline rank, at that rank's peak.
+/// Bytes of one class on one device rank of a pipeline rank, at the one instant of that rank's peak total.
+/// Offloaded state keeps its class and changes its location.
 struct MemoryEntry {
   MemoryClass memory_class = MemoryClass::parameters;
   MemoryLocation location = MemoryLocation::device;
@@ -132,15 +140,28 @@ struct CostBreakdown {
   double step_seconds_low = 0;  ///< the 80 % interval; equal to step_seconds where none is known
   double step_seconds_high = 0;
   double tokens_per_second = 0;
-  double model_flops_per_step = 0;     ///< forward and backward, causal attention, no recomputation
-  double model_flops_utilization = 0;  ///< of the devices' dense peak at the training precision
-  double cost_per_step = 0;            ///< US dollars
+  double model_flops_per_step = 0;            ///< forward and backward, causal attention, no recomputation
+  double noncausal_model_flops_per_step = 0;  ///< the same, the whole attention square counted
+  double model_flops_utilization =
+      0;  ///< of the used devices' dense peak at the training precision, non-causal
+  double cost_per_step_dollars = 0;
   double energy_per_step_joules = 0;
-  std::int64_t peak_device_bytes = 0;  ///< the largest over pipeline ranks
-  std::int64_t peak_host_bytes_per_node = 0;
+  std::int64_t peak_device_bytes = 0;         ///< the largest over pipeline ranks
+  std::int64_t peak_host_bytes_per_node = 0;  ///< pinned included
+  std::int64_t peak_nvme_bytes_per_node = 0;
+  double goodput_fraction = 1;  ///< useful share of wall time under failures and checkpoints
+  std::int64_t checkpoint_bytes = 0;
+  double checkpoint_seconds = 0;
+  double checkpoint_stall_seconds = 0;
+  std::int64_t checkpoint_every_steps = 0;  ///< chosen for goodput; 0: not asked
+  double run_seconds = 0;                   ///< of `[training] tokens`; 0 where not given, as the next three
+  double run_device_hours = 0;
+  double run_cost_dollars = 0;
+  double run_energy_joules = 0;
   std::vector<TimeEntry> time;
   std::vector<MemoryEntry> memory;
 
+  /// Of the whole job (pipeline_rank −1).
   double exposed_seconds(TimeTerm term) const;
   std::int64_t device_bytes(std::int64_t pipeline_rank) const;
   bool operator==(const CostBreakdown&) const = default;

@@ -22,7 +22,7 @@ enum class ScheduleKind : std::uint8_t {
   zero_bubble_h1,
   zero_bubble_h2,
   zero_bubble_v,
-  dual_pipe,
+  dual_pipe_v,  ///< DualPipe cut in half: two chunks in V shape, forward and backward overlapped
 };
 
 template <>
@@ -34,7 +34,7 @@ struct EnumNames<ScheduleKind> {
       {ScheduleKind::zero_bubble_h1, "zb-h1"},
       {ScheduleKind::zero_bubble_h2, "zb-h2"},
       {ScheduleKind::zero_bubble_v, "zb-v"},
-      {ScheduleKind::dual_pipe, "dualpipe"},
+      {ScheduleKind::dual_pipe_v, "dualpipe-v"},
   }};
 };
 
@@ -51,13 +51,14 @@ enum class ActionKind : std::uint8_t {
   release_parameters,  ///< ZeRO-3: drop what was gathered
   reduce_gradients,    ///< over the data axis, once the stage's gradients are complete
   reduce_tied,         ///< sum the gradient copies of a tied embedding over first and last stage
-  reshard,             ///< between stages of unlike layouts
+  reshard_activation,  ///< into a stage of another layout; on every rank of both stages, in place of SA/RA
+  reshard_gradient,    ///< the way back, in place of SG/RG
 };
 
-/// The letters of the text form: F B I W, SA RA SG RG, GP RP, RD RT, RS.
+/// The letters of the text form: F B I W, SA RA SG RG, GP RP, RD RT, XA XG.
 template <>
 struct EnumNames<ActionKind> {
-  static constexpr std::array<std::pair<ActionKind, std::string_view>, 13> names{{
+  static constexpr std::array<std::pair<ActionKind, std::string_view>, 14> names{{
       {ActionKind::forward, "F"},
       {ActionKind::backward, "B"},
       {ActionKind::input_gradient, "I"},
@@ -70,7 +71,8 @@ struct EnumNames<ActionKind> {
       {ActionKind::release_parameters, "RP"},
       {ActionKind::reduce_gradients, "RD"},
       {ActionKind::reduce_tied, "RT"},
-      {ActionKind::reshard, "RS"},
+      {ActionKind::reshard_activation, "XA"},
+      {ActionKind::reshard_gradient, "XG"},
   }};
 };
 
@@ -78,6 +80,7 @@ struct Action {
   ActionKind kind = ActionKind::forward;
   std::int32_t stage = 0;  ///< 0 … pipeline_ranks · virtual_stages − 1, in the order the data flows
   std::int32_t micro_batch = -1;  ///< −1 for actions on a whole stage (reduce, gather, release)
+  bool with_previous = false;     ///< runs together with the action before it (DualPipe's overlapped F & B)
   bool operator==(const Action&) const = default;
 };
 
