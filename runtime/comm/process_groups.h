@@ -21,6 +21,8 @@ struct CommunicationOptions {
   std::string network_interface;  ///< empty: GLOO_SOCKET_IFNAME, else the loopback or host address
 };
 
+class BackendFactory;
+
 /// Making a group blocks until all its members make it: members must ask for their groups in one global
 /// order. A second request for the same ranks is answered from the cache, so a pool of processes can build
 /// hundreds of meshes.
@@ -44,6 +46,7 @@ class ProcessGroups {
   std::int64_t rank_;
   CommunicationOptions options_;
   std::shared_ptr<Traffic> traffic_;
+  std::shared_ptr<BackendFactory> factory_;
   std::map<std::vector<std::int64_t>, std::shared_ptr<ProcessGroup>> groups_;
 };
 

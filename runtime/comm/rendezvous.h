@@ -7,11 +7,10 @@
 #include <optional>
 #include <string>
 
-namespace c10d {
-class Store;
-}
-
 namespace runtime {
+
+/// The c10d store itself (runtime/comm/native_store.h), for the back ends.
+struct NativeStore;
 
 struct RendezvousAddress {
   std::string host = "127.0.0.1";
@@ -28,7 +27,7 @@ class Rendezvous {
   Rendezvous under(const std::string& prefix) const;
 
   const RendezvousAddress& address() const { return address_; }
-  const std::shared_ptr<c10d::Store>& native() const { return native_; }
+  const std::shared_ptr<NativeStore>& native() const { return native_; }
 
   void set(const std::string& key, const std::string& value) const;
   /// Blocks until the key is there; nothing after `timeout`.
@@ -37,10 +36,10 @@ class Rendezvous {
   std::int64_t add(const std::string& key, std::int64_t amount) const;
 
  private:
-  Rendezvous(RendezvousAddress address, std::shared_ptr<c10d::Store> native);
+  Rendezvous(RendezvousAddress address, std::shared_ptr<NativeStore> native);
 
   RendezvousAddress address_;
-  std::shared_ptr<c10d::Store> native_;
+  std::shared_ptr<NativeStore> native_;
 };
 
 }  // namespace runtime

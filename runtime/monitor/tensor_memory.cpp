@@ -1,0 +1,106 @@
+#include "runtime/monitor/tensor_memory.h"
+
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/impl/alloc_cpu.h>
+
+#include "runtime/monitor/memory_class.h"
+
+namespace runtime {
+namespace {
+
+constexpr std::size_t class_index(specs::MemoryClass memory_class) {
+  return static_cast<std::size_t>(memory_class);
+}
+
+thread_local specs::MemoryClass allocation_class = specs::MemoryClass::activations;
+
+/// Stands before each tensor's data; 64 bytes, so that the data keep LibTorch's alignment.
+struct alignas(64) Header {
+  std::size_t bytes = 0;
+  specs::MemoryClass memory_class = specs::MemoryClass::activations;
+};
+static_assert(sizeof(Header) == 64);
+
+class CountingAllocator final : public c10::Allocator {
+ public:
+  static CountingAllocator& instance() {
+    // Never destroyed: tensors of static storage may outlive any other order.
+    static auto* const allocator = new CountingAllocator;
+    return *allocator;
+  }
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::kCPU)};
+    auto* const base = static_cast<char*>(c10::alloc_cpu(bytes + sizeof(Header)));
+    const Header header{bytes, allocation_class};
+    std::memcpy(base, &header, sizeof(header));
+    count(header, 1);
+    char* const data = base + sizeof(Header);
+    return {data, data, &release, c10::Device(c10::kCPU)};
+  }
+
+  c10::DeleterFnPtr raw_deleter() const override { return &release; }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    default_copy_data(destination, source, bytes);
+  }
+
+  TensorMemory read() {
+    const std::lock_guard lock(mutex_);
+    return memory_;
+  }
+
+  void reset_peak() {
+    const std::lock_guard lock(mutex_);
+    memory_.peak_bytes = memory_.current_bytes;
+    memory_.bytes_at_peak = memory_.current_bytes_of;
+  }
+
+ private:
+  static void release(void* data) {
+    if (data == nullptr) return;
+    char* const base = static_cast<char*>(data) - sizeof(Header);
+    Header header;
+    std::memcpy(&header, base, sizeof(header));
+    instance().count(header, -1);
+    c10::free_cpu(base);
+  }
+
+  void count(const Header& header, std::int64_t sign) {
+    const auto bytes = sign * static_cast<std::int64_t>(header.bytes);
+    const std::lock_guard lock(mutex_);
+    memory_.current_bytes += bytes;
+    memory_.current_bytes_of[class_index(header.memory_class)] += bytes;
+    if (sign > 0) ++memory_.allocations;
+    if (memory_.current_bytes > memory_.peak_bytes) {
+      memory_.peak_bytes = memory_.current_bytes;
+      memory_.bytes_at_peak = memory_.current_bytes_of;
+    }
+  }
+
+  std::mutex mutex_;
+  TensorMemory memory_;
+};
+
+}  // namespace
+
+MemoryClassScope::MemoryClassScope(specs::MemoryClass memory_class) : outer_(allocation_class) {
+  allocation_class = memory_class;
+}
+
+MemoryClassScope::~MemoryClassScope() { allocation_class = outer_; }
+
+void install_counting_allocator() {
+  static std::once_flag once;
+  std::call_once(once, [] { c10::SetCPUAllocator(&CountingAllocator::instance(), /*priority=*/100); });
+}
+
+TensorMemory tensor_memory() { return CountingAllocator::instance().read(); }
+
+void reset_peak_tensor_memory() { CountingAllocator::instance().reset_peak(); }
+
+}  // namespace runtime
