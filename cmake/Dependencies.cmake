@@ -5,8 +5,7 @@ find_package(CLI11 2 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(Threads REQUIRED)
 
-# Header-only, so that a copy of dsplan runs anywhere. LibTorch brings headers of a newer fmt; where both are
-# seen, LibTorch's are used, and the versions' namespaces differ.
+# Header-only, so that a copy of dsplan runs anywhere.
 add_library(dsplan_fmt INTERFACE)
 target_link_libraries(dsplan_fmt INTERFACE fmt::fmt-header-only)
 

@@ -55,8 +55,10 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::CPU)
   add_library(LibTorch::c10 SHARED IMPORTED)
   set_target_properties(LibTorch::c10 PROPERTIES
     IMPORTED_LOCATION "${LibTorch_C10_LIBRARY}"
-    INTERFACE_INCLUDE_DIRECTORIES "${LibTorch_INCLUDE_DIR};${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
-    # LibTorch's headers use its own fmt, which is part of no library.
+    # After the system's folders: LibTorch brings headers of a newer fmt, with which the system's spdlog does not
+    # compile.
+    INTERFACE_COMPILE_OPTIONS
+      "SHELL:-idirafter ${LibTorch_INCLUDE_DIR};SHELL:-idirafter ${LibTorch_INCLUDE_DIR}/torch/csrc/api/include"
     INTERFACE_COMPILE_DEFINITIONS "FMT_HEADER_ONLY=1")
 
   add_library(LibTorch::CPU SHARED IMPORTED)
