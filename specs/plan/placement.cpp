@@ -17,6 +17,19 @@ std::string to_string(const AxisOrder& order) {
   return text;
 }
 
+std::optional<AxisOrder> axis_order_from(std::string_view text) {
+  AxisOrder order = default_axis_order;
+  std::sort(order.begin(), order.end());
+  do {
+    if (to_string(order) == text) return order;
+  } while (std::next_permutation(order.begin(), order.end()));
+  return std::nullopt;
+}
+
+std::int64_t block_count(const ModelSpec& model) {
+  return model.encoder_layers + model.layers + model.prediction_layers;
+}
+
 std::int64_t Placement::world_size() const {
   std::vector<std::int64_t> counted;
   std::int64_t ranks = 0;
@@ -46,8 +59,6 @@ DeviceSet devices_of(const RegularPlacement& regular, std::int64_t pipeline_rank
         break;
       case MeshAxis::data:
         product *= regular.data;
-        break;
-      case MeshAxis::expert:
         break;
       case MeshAxis::pipeline:
         passed_pipeline = true;
@@ -81,7 +92,9 @@ Placement regular_placement(const RegularPlacement& regular, std::int64_t layers
                       .schedule = regular.schedule,
                       .virtual_stages = regular.virtual_stages,
                       .sequence_parallel = regular.sequence_parallel,
-                      .stages = {}};
+                      .buckets = regular.buckets,
+                      .stages = {},
+                      .replica_shares = {}};
   const std::int64_t stages = regular.pipeline * regular.virtual_stages;
   const Schedule shape{.kind = regular.schedule,
                        .layout = layout_of(regular.schedule),
@@ -97,11 +110,13 @@ Placement regular_placement(const RegularPlacement& regular, std::int64_t layers
                   .data = regular.data,
                   .expert = regular.expert,
                   .expert_tensor = regular.expert_tensor,
-                  .order = regular.order};
+                  .order = regular.order,
+                  .context_mode = regular.context_mode};
     stage.units = even_units(index, stages, layers);
     const std::int64_t touched = layers_touched(stage.units, layers);
     if (regular.recomputation != Recomputation::none && touched > 0)
-      stage.recomputation = {{.layers = touched, .mode = regular.recomputation}};
+      stage.recomputation = {
+          {.layers = touched, .mode = regular.recomputation, .modules = regular.recomputed_modules}};
     stage.zero = regular.zero;
     stage.offload = regular.offload;
     placement.stages.push_back(std::move(stage));
@@ -112,6 +127,9 @@ Placement regular_placement(const RegularPlacement& regular, std::int64_t layers
 std::optional<RegularPlacement> as_regular(const Placement& placement, std::int64_t layers) {
   if (placement.stages.empty() || placement.virtual_stages < 1) return std::nullopt;
   const PipelineStage& first = placement.stages.front();
+  RecomputationRun recomputed;
+  for (const PipelineStage& stage : placement.stages)
+    if (!stage.recomputation.empty()) recomputed = stage.recomputation.front();
   const RegularPlacement regular{.tensor = first.mesh.tensor,
                                  .context = first.mesh.context,
                                  .pipeline = placement.pipeline_ranks(),
@@ -124,13 +142,10 @@ std::optional<RegularPlacement> as_regular(const Placement& placement, std::int6
                                  .schedule = placement.schedule,
                                  .virtual_stages = placement.virtual_stages,
                                  .sequence_parallel = placement.sequence_parallel,
-                                 .recomputation =
-                                     [&] {
-                                       for (const PipelineStage& stage : placement.stages)
-                                         if (!stage.recomputation.empty())
-                                           return stage.recomputation.front().mode;
-                                       return Recomputation::none;
-                                     }(),
+                                 .recomputation = recomputed.mode,
+                                 .recomputed_modules = recomputed.modules,
+                                 .context_mode = first.mesh.context_mode,
+                                 .buckets = placement.buckets,
                                  .zero = first.zero,
                                  .offload = first.offload};
   if (regular.pipeline < 1 || regular_placement(regular, layers) != placement) return std::nullopt;
@@ -158,12 +173,15 @@ static std::size_t hash_value(const StageMesh& mesh) {
   std::size_t seed = boost::hash_range(mesh.order.begin(), mesh.order.end());
   for (std::int64_t degree : {mesh.tensor, mesh.context, mesh.data, mesh.expert, mesh.expert_tensor})
     boost::hash_combine(seed, degree);
+  boost::hash_combine(seed, mesh.context_mode);
   return seed;
 }
 
 static std::size_t hash_value(const RecomputationRun& run) {
   std::size_t seed = boost::hash<std::int64_t>{}(run.layers);
   boost::hash_combine(seed, run.mode);
+  boost::hash_combine(seed, run.modules);
+  boost::hash_combine(seed, run.block_layers);
   return seed;
 }
 
@@ -173,15 +191,25 @@ static std::size_t hash_value(const OffloadTreatment& treatment) {
   return seed;
 }
 
+static std::size_t hash_value(const ReplicaShare& share) {
+  std::size_t seed = boost::hash<std::int64_t>{}(share.replicas);
+  boost::hash_combine(seed, share.micro_batches);
+  boost::hash_combine(seed, share.device_group);
+  return seed;
+}
+
 static std::size_t hash_value(const PipelineStage& stage) {
   std::size_t seed = 0;
   for (std::int64_t number :
        {stage.pipeline_rank, stage.device_group, stage.devices.first, stage.devices.block,
         stage.devices.stride, stage.devices.blocks, stage.units.first, stage.units.end,
         stage.modules.attention_tensor, stage.modules.feed_forward_tensor, stage.modules.embedding_tensor,
-        stage.modules.output_tensor, stage.zero.stage})
+        stage.modules.output_tensor, stage.zero.stage, stage.zero.shard_ranks, stage.zero.kept_units})
     boost::hash_combine(seed, number);
   boost::hash_combine(seed, stage.mesh);
+  for (ReplicaWork work :
+       {stage.modules.attention_work, stage.modules.feed_forward_work, stage.modules.embedding_work})
+    boost::hash_combine(seed, work);
   boost::hash_combine(seed, stage.modules.output_mode);
   boost::hash_combine(seed, stage.recomputation);
   boost::hash_combine(seed, stage.zero.scope);
@@ -189,18 +217,20 @@ static std::size_t hash_value(const PipelineStage& stage) {
   boost::hash_combine(seed, stage.offload.parameters);
   boost::hash_combine(seed, stage.offload.activations);
   boost::hash_combine(seed, stage.offload.delayed_update);
-  boost::hash_combine(seed, stage.replica_micro_batches);
   return seed;
 }
 
 std::size_t hash_value(const Placement& placement) {
   std::size_t seed = 0;
-  for (std::int64_t number : {placement.micro_batch, placement.accumulation, placement.virtual_stages,
-                              placement.micro_batch_group, placement.local_steps})
+  for (std::int64_t number :
+       {placement.micro_batch, placement.accumulation, placement.virtual_stages, placement.micro_batch_group,
+        placement.local_steps, placement.buckets.gradient_bucket_bytes, placement.buckets.gather_bucket_bytes,
+        placement.buckets.minimum_message_bytes, placement.buckets.prefetch_units})
     boost::hash_combine(seed, number);
   boost::hash_combine(seed, placement.schedule);
   boost::hash_combine(seed, placement.sequence_parallel);
   boost::hash_combine(seed, placement.stages);
+  boost::hash_combine(seed, placement.replica_shares);
   return seed;
 }
 

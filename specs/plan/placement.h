@@ -48,6 +48,7 @@ struct StageMesh {
   std::int64_t data = 1;
   std::int64_t expert = 1;         ///< expert × expert_tensor divides ranks()
   std::int64_t expert_tensor = 1;  ///< tensor degree inside an expert
+  AxisOrder order = default_axis_order;
   ContextMode context_mode = ContextMode::ring;
 
   std::int64_t ranks() const { return tensor * context * data; }
@@ -56,8 +57,8 @@ struct StageMesh {
 };
 
 /// Ranks of one stage as `blocks` runs of `block` consecutive ranks, `stride` apart. One run where the
-/// pipeline axis is outermost; the general case covers every axis order. Follows from the placement's axis
-/// order, which is the authority where all stages have one mesh; readers check it.
+/// pipeline axis is outermost; the general case covers every axis order. Follows from the mesh's axis order
+/// where all stages have one mesh; readers check it.
 struct DeviceSet {
   std::int64_t first = 0;
   std::int64_t block = 1;
@@ -194,8 +195,7 @@ struct Placement {
   std::int64_t micro_batch_group =
       0;                           ///< interleaved: micro-batches that go round together; 0: pipeline ranks
   bool sequence_parallel = false;  ///< of every stage with a tensor degree above 1
-  AxisOrder order = default_axis_order;
-  std::int64_t local_steps = 1;  ///< updates between synchronisations; above 1 the mathematics changes
+  std::int64_t local_steps = 1;    ///< updates between synchronisations; above 1 the mathematics changes
   BucketSizes buckets;
   std::vector<PipelineStage> stages;
   std::vector<ReplicaShare> replica_shares;  ///< empty: every replica runs `accumulation` micro-batches

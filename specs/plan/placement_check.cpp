@@ -39,6 +39,7 @@ class Checker {
     check_schedule();
     check_units();
     check_devices();
+    check_shares();
     for (std::size_t index = 0; index < placement_.stages.size(); ++index) check_stage_with_model(index);
     return violations_;
   }
@@ -165,8 +166,8 @@ class Checker {
         schedule_refusal(placement_.schedule, placement_.pipeline_ranks(), placement_.virtual_stages,
                          placement_.accumulation, placement_.micro_batch_group);
     if (!refusal.empty()) refuse("schedule", refusal);
-    const bool there_and_back =
-        placement_.schedule == ScheduleKind::zero_bubble_v || placement_.schedule == ScheduleKind::dual_pipe;
+    const bool there_and_back = placement_.schedule == ScheduleKind::zero_bubble_v ||
+                                placement_.schedule == ScheduleKind::dual_pipe_v;
     const std::int64_t ranks = placement_.pipeline_ranks();
     for (std::size_t index = 0; index < placement_.stages.size(); ++index) {
       const auto stage = static_cast<std::int64_t>(index);
@@ -279,7 +280,7 @@ class Checker {
   }
 
   void check_batch(std::size_t index, const PipelineStage& stage) {
-    if (stage.replica_micro_batches.empty()) {
+    if (placement_.replica_shares.empty()) {
       const std::int64_t batch = multiply({placement_.micro_batch, placement_.accumulation, stage.mesh.data});
       if (batch != training_.global_batch)
         refuse(stage_field(index, "mesh/data"),
@@ -288,21 +289,30 @@ class Checker {
                            training_.global_batch));
       return;
     }
-    const std::string field = stage_field(index, "replica_micro_batches");
-    if (static_cast<std::int64_t>(stage.replica_micro_batches.size()) != stage.mesh.data)
-      return refuse(field, fmt::format("{} shares for data {} replicas", stage.replica_micro_batches.size(),
-                                       stage.mesh.data));
-    std::int64_t sum = 0;
-    for (std::int64_t share : stage.replica_micro_batches) {
-      if (share < 1 || share > largest_degree)
-        return refuse(field,
-                      fmt::format("a share of {} micro-batches is not in [1, {}]", share, largest_degree));
-      sum += share;
+    std::int64_t replicas = 0;
+    for (const ReplicaShare& share : placement_.replica_shares) replicas += share.replicas;
+    if (replicas != stage.mesh.data)
+      refuse(stage_field(index, "mesh/data"),
+             fmt::format("replica_shares hold {} replicas for data {}", replicas, stage.mesh.data));
+  }
+
+  void check_shares() {
+    if (placement_.replica_shares.empty()) return;
+    std::int64_t micro_batches = 0;
+    for (std::size_t index = 0; index < placement_.replica_shares.size(); ++index) {
+      const ReplicaShare& share = placement_.replica_shares[index];
+      const std::string field = fmt::format("replica_shares/{}", index);
+      require_range(field + "/replicas", share.replicas, 1, largest_degree);
+      require_range(field + "/micro_batches", share.micro_batches, 1, largest_degree);
+      require_range(field + "/device_group", share.device_group, 0,
+                    static_cast<std::int64_t>(cluster_.groups.size()) - 1);
+      micro_batches += multiply({share.replicas, share.micro_batches});
     }
-    if (multiply({placement_.micro_batch, sum}) != training_.global_batch)
-      refuse(field, fmt::format("micro_batch {} × {} micro-batches = {}, must be global_batch {}",
-                                placement_.micro_batch, sum, multiply({placement_.micro_batch, sum}),
-                                training_.global_batch));
+    const std::int64_t batch = multiply({placement_.micro_batch, micro_batches});
+    if (batch != training_.global_batch)
+      refuse("replica_shares",
+             fmt::format("micro_batch {} × {} micro-batches = {}, must be global_batch {}",
+                         placement_.micro_batch, micro_batches, batch, training_.global_batch));
   }
 
   void check_sequence(std::size_t index, const PipelineStage& stage) {

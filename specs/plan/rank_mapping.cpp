@@ -1,15 +1,17 @@
 #include "specs/plan/rank_mapping.h"
 
 #include <algorithm>
+#include <array>
 
 namespace specs {
 namespace {
 
-/// Degree and coordinate of an axis on one of the two grids; axes that the grid does not have count 1.
+/// Degree and coordinate of an axis of a grid.
 struct Digit {
   std::int64_t degree = 1;
   std::int64_t RankCoordinates::*coordinate = nullptr;
 };
+using Digits = std::array<Digit, 3>;
 
 Digit dense_digit(const StageMesh& mesh, MeshAxis axis) {
   switch (axis) {
@@ -17,58 +19,67 @@ Digit dense_digit(const StageMesh& mesh, MeshAxis axis) {
       return {mesh.tensor, &RankCoordinates::tensor};
     case MeshAxis::context:
       return {mesh.context, &RankCoordinates::context};
-    case MeshAxis::data:
+    default:
       return {mesh.data, &RankCoordinates::data};
-    default:
-      return {};
   }
 }
 
-Digit expert_digit(const StageMesh& mesh, MeshAxis axis) {
-  switch (axis) {
-    case MeshAxis::tensor:
-      return {mesh.expert_tensor, &RankCoordinates::expert_tensor};
-    case MeshAxis::expert:
-      return {mesh.expert, &RankCoordinates::expert};
-    case MeshAxis::data:
-      return {mesh.expert_data(), &RankCoordinates::expert_data};
-    default:
-      return {};
-  }
+Digits dense_digits(const StageMesh& mesh) {
+  Digits digits;
+  std::size_t next = 0;
+  for (MeshAxis axis : mesh.order)
+    if (axis != MeshAxis::pipeline) digits.at(next++) = dense_digit(mesh, axis);
+  return digits;
 }
 
-template <class DigitOf>
-void split(const StageMesh& mesh, std::int64_t index, DigitOf digit_of, RankCoordinates& coordinates) {
-  for (MeshAxis axis : mesh.order) {
-    const Digit digit = digit_of(mesh, axis);
-    if (digit.coordinate != nullptr) coordinates.*digit.coordinate = index % digit.degree;
+Digits expert_digits(const StageMesh& mesh) {
+  return {Digit{mesh.expert_tensor, &RankCoordinates::expert_tensor},
+          Digit{mesh.expert, &RankCoordinates::expert},
+          Digit{mesh.expert_data(), &RankCoordinates::expert_data}};
+}
+
+void split(std::int64_t index, const Digits& digits, RankCoordinates& coordinates) {
+  for (const Digit& digit : digits) {
+    coordinates.*digit.coordinate = index % digit.degree;
     index /= digit.degree;
   }
 }
 
-template <class DigitOf>
-std::int64_t join(const StageMesh& mesh, const RankCoordinates& coordinates, DigitOf digit_of) {
+std::int64_t join(const RankCoordinates& coordinates, const Digits& digits) {
   std::int64_t index = 0;
   std::int64_t weight = 1;
-  for (MeshAxis axis : mesh.order) {
-    const Digit digit = digit_of(mesh, axis);
-    if (digit.coordinate != nullptr) index += weight * (coordinates.*digit.coordinate);
+  for (const Digit& digit : digits) {
+    index += weight * (coordinates.*digit.coordinate);
     weight *= digit.degree;
   }
   return index;
+}
+
+/// The ranks along one digit of a grid.
+std::vector<std::int64_t> group_along(const PipelineStage& stage, const Digits& digits, const Digit& digit,
+                                      std::int64_t rank) {
+  const std::optional<std::int64_t> index = index_in(stage.devices, rank);
+  if (!index) return {};
+  RankCoordinates coordinates = coordinates_of(stage.mesh, *index);
+  std::vector<std::int64_t> group;
+  for (std::int64_t position = 0; position < digit.degree; ++position) {
+    coordinates.*digit.coordinate = position;
+    group.push_back(stage.devices.rank(join(coordinates, digits)));
+  }
+  return group;
 }
 
 }  // namespace
 
 RankCoordinates coordinates_of(const StageMesh& mesh, std::int64_t index) {
   RankCoordinates coordinates;
-  split(mesh, index, dense_digit, coordinates);
-  split(mesh, index, expert_digit, coordinates);
+  split(index, dense_digits(mesh), coordinates);
+  split(index, expert_digits(mesh), coordinates);
   return coordinates;
 }
 
 std::int64_t index_of(const StageMesh& mesh, const RankCoordinates& coordinates) {
-  return join(mesh, coordinates, dense_digit);
+  return join(coordinates, dense_digits(mesh));
 }
 
 std::optional<std::int64_t> index_in(const DeviceSet& devices, std::int64_t rank) {
@@ -87,17 +98,13 @@ std::optional<std::int64_t> pipeline_rank_of(const Placement& placement, std::in
 }
 
 std::vector<std::int64_t> axis_group(const PipelineStage& stage, MeshAxis axis, std::int64_t rank) {
-  const std::optional<std::int64_t> index = index_in(stage.devices, rank);
-  if (!index || axis == MeshAxis::pipeline) return {};
-  const auto digit_of = axis == MeshAxis::expert ? expert_digit : dense_digit;
-  const Digit digit = digit_of(stage.mesh, axis);
-  RankCoordinates coordinates = coordinates_of(stage.mesh, *index);
-  std::vector<std::int64_t> group;
-  for (std::int64_t position = 0; position < digit.degree; ++position) {
-    coordinates.*digit.coordinate = position;
-    group.push_back(stage.devices.rank(join(stage.mesh, coordinates, digit_of)));
-  }
-  return group;
+  if (axis == MeshAxis::pipeline) return {};
+  return group_along(stage, dense_digits(stage.mesh), dense_digit(stage.mesh, axis), rank);
+}
+
+std::vector<std::int64_t> expert_axis_group(const PipelineStage& stage, ExpertAxis axis, std::int64_t rank) {
+  const Digits digits = expert_digits(stage.mesh);
+  return group_along(stage, digits, digits.at(static_cast<std::size_t>(axis)), rank);
 }
 
 std::vector<std::int64_t> pipeline_group(const Placement& placement, std::int64_t rank) {
@@ -115,54 +122,35 @@ std::vector<std::int64_t> pipeline_group(const Placement& placement, std::int64_
 
 std::optional<DeviceLocation> locate(const RankMapping& mapping, std::int64_t rank) {
   for (const RankException& exception : mapping.exceptions)
-    if (exception.rank == rank) return DeviceLocation{exception.node, exception.device};
+    if (exception.rank == rank)
+      return DeviceLocation{exception.device_group, exception.node, exception.device};
   for (const HostRange& range : mapping.ranges) {
     const std::int64_t offset = rank - range.first_rank;
     if (offset < 0 || offset >= range.ranks) continue;
-    return DeviceLocation{range.first_node + offset / range.ranks_per_node, offset % range.ranks_per_node};
+    const std::int64_t device = range.first_device + offset;
+    return DeviceLocation{range.device_group, range.first_node + device / range.ranks_per_node,
+                          device % range.ranks_per_node};
   }
   return std::nullopt;
 }
 
 namespace {
 
-/// Deals out the devices of one group in order.
-struct GroupCursor {
-  std::int64_t first_node = 0;
-  std::int64_t devices_per_node = 1;
-  std::int64_t used = 0;
-
-  DeviceLocation location() const { return {first_node + used / devices_per_node, used % devices_per_node}; }
-};
-
-/// Ranks [first, end) on the next devices of a group: ranges where they start at a node's first device, one
-/// by one until then.
-void place_run(std::int64_t first, std::int64_t end, std::int64_t group, GroupCursor& cursor,
-               RankMapping& mapping) {
-  while (first < end && cursor.location().device != 0) {
-    const DeviceLocation location = cursor.location();
-    mapping.exceptions.push_back({.rank = first, .node = location.node, .device = location.device});
-    ++first;
-    ++cursor.used;
-  }
-  if (first == end) return;
-  mapping.ranges.push_back({.first_rank = first,
-                            .ranks = end - first,
-                            .device_group = group,
-                            .first_node = cursor.location().node,
-                            .ranks_per_node = cursor.devices_per_node});
-  cursor.used += end - first;
+/// Ranks [first, end) on the next devices of a group of which `used` are taken.
+HostRange next_range(std::int64_t first, std::int64_t end, std::int64_t group, std::int64_t devices_per_node,
+                     std::int64_t used) {
+  return {.first_rank = first,
+          .ranks = end - first,
+          .device_group = group,
+          .first_node = used / devices_per_node,
+          .first_device = used % devices_per_node,
+          .ranks_per_node = devices_per_node};
 }
 
 }  // namespace
 
 RankMapping consecutive_mapping(const Placement& placement, const ClusterSpec& cluster) {
-  std::vector<GroupCursor> cursors;
-  std::int64_t nodes = 0;
-  for (const ClusterGroup& group : cluster.groups) {
-    cursors.push_back({.first_node = nodes, .devices_per_node = group.node.devices});
-    nodes += group.nodes;
-  }
+  std::vector<std::int64_t> used(cluster.groups.size(), 0);
   std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(placement.world_size()), 0);
   for (const PipelineStage& stage : placement.stages)
     for (std::int64_t index = 0; index < stage.devices.size(); ++index)
@@ -171,8 +159,10 @@ RankMapping consecutive_mapping(const Placement& placement, const ClusterSpec& c
   for (auto run = group_of_rank.begin(); run != group_of_rank.end();) {
     const auto end =
         std::find_if(run, group_of_rank.end(), [&](std::int64_t group) { return group != *run; });
-    place_run(run - group_of_rank.begin(), end - group_of_rank.begin(), *run,
-              cursors.at(static_cast<std::size_t>(*run)), mapping);
+    const std::size_t group = static_cast<std::size_t>(*run);
+    mapping.ranges.push_back(next_range(run - group_of_rank.begin(), end - group_of_rank.begin(), *run,
+                                        cluster.groups.at(group).node.devices, used.at(group)));
+    used.at(group) += end - run;
     run = end;
   }
   return mapping;

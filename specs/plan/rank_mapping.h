@@ -24,8 +24,8 @@ struct RankCoordinates {
 };
 
 /// Coordinates of the `index`-th rank of a stage, 0 ≤ index < mesh.ranks(). The axes of `mesh.order` fill
-/// consecutive ranks, innermost first. The expert grid has the expert's tensor axis in the place of the
-/// tensor axis, its data axis in that of the data axis, and no context axis.
+/// consecutive ranks, innermost first. The expert grid numbers the same ranks with expert_tensor innermost,
+/// then expert, then expert_data.
 RankCoordinates coordinates_of(const StageMesh& mesh, std::int64_t index);
 
 /// The inverse, from tensor, context and data.
@@ -38,16 +38,21 @@ std::optional<std::int64_t> index_in(const DeviceSet& devices, std::int64_t rank
 std::optional<std::int64_t> pipeline_rank_of(const Placement& placement, std::int64_t rank);
 
 /// The ranks that differ from `rank` at most in their coordinate on `axis` of this stage's mesh, ordered by
-/// it. For `MeshAxis::expert` those with the same expert_tensor and expert_data coordinates. Not for the
-/// pipeline axis, which no single stage has.
+/// it. Not for the pipeline axis, which no single stage has.
 std::vector<std::int64_t> axis_group(const PipelineStage& stage, MeshAxis axis, std::int64_t rank);
+
+enum class ExpertAxis : std::uint8_t { expert_tensor, expert, expert_data };
+
+/// The same on the expert grid.
+std::vector<std::int64_t> expert_axis_group(const PipelineStage& stage, ExpertAxis axis, std::int64_t rank);
 
 /// The ranks, in order of pipeline rank, that hold the same index in their stages as `rank`. Where the
 /// stages' meshes differ in size there is no such group and the result is empty.
 std::vector<std::int64_t> pipeline_group(const Placement& placement, std::int64_t rank);
 
 struct DeviceLocation {
-  std::int64_t node = 0;    ///< counted over all groups of the cluster, in their order
+  std::int64_t device_group = 0;
+  std::int64_t node = 0;    ///< in the group
   std::int64_t device = 0;  ///< in the node
   bool operator==(const DeviceLocation&) const = default;
 };

@@ -10,7 +10,7 @@ namespace specs {
 std::int64_t generator_version(ScheduleKind) { return 1; }
 
 StageLayout layout_of(ScheduleKind kind) {
-  const bool there_and_back = kind == ScheduleKind::zero_bubble_v || kind == ScheduleKind::dual_pipe;
+  const bool there_and_back = kind == ScheduleKind::zero_bubble_v || kind == ScheduleKind::dual_pipe_v;
   return there_and_back ? StageLayout::v_shape : StageLayout::round_robin;
 }
 
@@ -22,7 +22,7 @@ std::string virtual_stages_refusal(ScheduleKind kind, std::int64_t virtual_stage
       if (virtual_stages >= 2) return {};
       return fmt::format("schedule interleaved needs virtual_stages ≥ 2, not {}", virtual_stages);
     case ScheduleKind::zero_bubble_v:
-    case ScheduleKind::dual_pipe:
+    case ScheduleKind::dual_pipe_v:
       if (virtual_stages == 2) return {};
       return fmt::format("schedule {} needs virtual_stages = 2, not {}", name_of(kind), virtual_stages);
     default:
@@ -50,7 +50,7 @@ std::string schedule_refusal(ScheduleKind kind, std::int64_t pipeline_ranks, std
   if (group != 0 && (group < pipeline_ranks || group > most))
     return fmt::format("micro_batch_group {} must be 0 or in [{}, {}], at least the pipeline ranks", group,
                        pipeline_ranks, most);
-  if (kind == ScheduleKind::dual_pipe && micro_batches < 2 * pipeline_ranks)
+  if (kind == ScheduleKind::dual_pipe_v && micro_batches < 2 * pipeline_ranks)
     return fmt::format("schedule dualpipe needs micro-batches ≥ 2 × pipeline ranks {} = {}, not {}",
                        pipeline_ranks, 2 * pipeline_ranks, micro_batches);
   return {};
@@ -237,7 +237,7 @@ Schedule generate_schedule(ScheduleKind kind, std::int32_t pipeline_ranks, std::
       case ScheduleKind::zero_bubble_v:
         build_zero_bubble_v(schedule, rank, builder);
         break;
-      case ScheduleKind::dual_pipe:
+      case ScheduleKind::dual_pipe_v:
         break;
     }
     schedule.rank_actions.push_back(builder.take());

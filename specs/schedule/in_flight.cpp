@@ -24,7 +24,7 @@ std::int64_t peak_in_flight(ScheduleKind kind, std::int64_t pipeline_ranks, std:
       return std::min(2 * pipeline_ranks - 1, micro_batches);
     case ScheduleKind::zero_bubble_v:
       return std::min(2 * pipeline_ranks, 2 * micro_batches);
-    case ScheduleKind::dual_pipe:
+    case ScheduleKind::dual_pipe_v:
       return 2 * pipeline_ranks + 1;
   }
   return 0;

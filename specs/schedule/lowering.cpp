@@ -90,9 +90,9 @@ class Lowering {
     if (state.busy_until != not_yet || state.next == actions.size() || !ready(actions[state.next])) return;
     const Action& action = actions[state.next];
     if (action.kind == ActionKind::forward && reshards_into(action.stage))
-      emit(action.stage, ActionKind::reshard, action.micro_batch);
+      emit(action.stage, ActionKind::reshard_activation, action.micro_batch);
     if (is_gradient(action.kind) && reshards_into(action.stage + 1))
-      emit(action.stage, ActionKind::reshard, action.micro_batch);
+      emit(action.stage, ActionKind::reshard_gradient, action.micro_batch);
     if (uses_parameters(action.kind)) emit(action.stage, ActionKind::gather_parameters, action.micro_batch);
     emit(action.stage, action.kind, action.micro_batch);
     state.busy_until = now + duration_of(action.kind);

@@ -111,17 +111,16 @@ class CommunicationCheck {
     return check_pairs_present(transfers);
   }
 
-  /// A gather for the forward and one for the backward of the same micro-batch; likewise a reshard.
+  /// A gather for the forward and one for the backward of the same micro-batch.
   static bool may_repeat(ActionKind kind) {
-    return kind == ActionKind::gather_parameters || kind == ActionKind::release_parameters ||
-           kind == ActionKind::reshard;
+    return kind == ActionKind::gather_parameters || kind == ActionKind::release_parameters;
   }
 
   std::string broken_rule(Local& local, const Action& action, bool transfers) const {
     if (local.pending_reshard && action.kind != ActionKind::gather_parameters) {
       const Action reshard = *std::exchange(local.pending_reshard, std::nullopt);
       if (action.stage != reshard.stage || action.micro_batch != reshard.micro_batch ||
-          !enters_stage(action.kind))
+          !enters_stage(action.kind, reshard.kind))
         return "follows a reshard of something else";
     }
     switch (action.kind) {
@@ -144,7 +143,8 @@ class CommunicationCheck {
       case ActionKind::release_parameters:
         if (!std::exchange(local.gathered[action.stage], false)) return "releases what was not gathered";
         return {};
-      case ActionKind::reshard:
+      case ActionKind::reshard_activation:
+      case ActionKind::reshard_gradient:
         local.pending_reshard = action;
         return {};
       case ActionKind::weight_gradient:
@@ -153,8 +153,9 @@ class CommunicationCheck {
     return {};
   }
 
-  static bool enters_stage(ActionKind kind) {
-    return kind == ActionKind::forward || kind == ActionKind::backward || kind == ActionKind::input_gradient;
+  static bool enters_stage(ActionKind kind, ActionKind reshard) {
+    if (reshard == ActionKind::reshard_activation) return kind == ActionKind::forward;
+    return kind == ActionKind::backward || kind == ActionKind::input_gradient;
   }
 
   std::string broken_compute(const Local& local, const Action& action, bool transfers) const {
