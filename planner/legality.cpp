@@ -1,0 +1,295 @@
+#include "planner/legality.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "planner/report/quantity.h"
+#include "specs/schedule/generate.h"
+
+namespace planner {
+namespace {
+
+using specs::name_of;
+
+template <class Value>
+bool contains(const std::vector<Value>& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+template <class Value>
+bool allowed(const std::vector<Value>& restriction, const Value& value) {
+  return restriction.empty() || contains(restriction, value);
+}
+
+Refusal refuse(Constraint constraint, std::string equation) {
+  return Refusal{constraint, std::move(equation)};
+}
+
+MaybeRefusal restricted(std::string_view name, const std::vector<std::int64_t>& restriction,
+                        std::int64_t value) {
+  if (allowed(restriction, value)) return std::nullopt;
+  return refuse(Constraint::search_restriction, fmt::format("{} = {} is not in [search] {} = [{}]", name,
+                                                            value, name, fmt::join(restriction, ", ")));
+}
+
+template <class Enum>
+MaybeRefusal restricted_name(std::string_view name, const std::vector<Enum>& restriction, Enum value) {
+  if (allowed(restriction, value)) return std::nullopt;
+  std::vector<std::string_view> names;
+  for (Enum entry : restriction) names.push_back(name_of(entry));
+  return refuse(Constraint::search_restriction, fmt::format("{} = \"{}\" is not in [search] {} = [{}]", name,
+                                                            name_of(value), name, fmt::join(names, ", ")));
+}
+
+/// "96 heads % tensor 5 = 1"
+MaybeRefusal divides(std::int64_t total, std::string_view what, std::int64_t degree, std::string_view name,
+                     Constraint constraint) {
+  if (total % degree == 0) return std::nullopt;
+  return refuse(constraint,
+                fmt::format("{} {} % {} {} = {}", format_count(total), what, name, degree, total % degree));
+}
+
+MaybeRefusal unsupported(const specs::StackSpec& stack, std::string_view what) {
+  return refuse(Constraint::software_stack, fmt::format("the stack \"{}\" has no {}", stack.name, what));
+}
+
+MaybeRefusal positive(std::string_view name, std::int64_t value) {
+  if (value >= 1) return std::nullopt;
+  return refuse(Constraint::device_count, fmt::format("{} = {} is below 1", name, value));
+}
+
+}  // namespace
+
+MeshDegrees mesh_of(const specs::RegularPlacement& placement) {
+  return {placement.tensor, placement.context, placement.pipeline,
+          placement.data,   placement.expert,  placement.expert_tensor};
+}
+
+std::string describe(const MeshDegrees& mesh) {
+  std::string text = fmt::format("tensor={} pipeline={} data={}", mesh.tensor, mesh.pipeline, mesh.data);
+  if (mesh.context != 1) text += fmt::format(" context={}", mesh.context);
+  if (mesh.expert != 1) text += fmt::format(" expert={}", mesh.expert);
+  if (mesh.expert_tensor != 1) text += fmt::format(" expert_tensor={}", mesh.expert_tensor);
+  return text;
+}
+
+Legality::Legality(const specs::Experiment& experiment, const specs::StackSpec& stack)
+    : experiment_(experiment), stack_(stack) {}
+
+MaybeRefusal Legality::tensor(std::int64_t degree) const {
+  const specs::ModelSpec& model = experiment_.model;
+  if (auto refusal = positive("tensor", degree)) return refusal;
+  if (degree > 1 && !stack_.tensor_parallel) return unsupported(stack_, "tensor parallelism");
+  const auto shape = Constraint::model_shape;
+  if (auto refusal = divides(model.attention.heads, "heads", degree, "tensor", shape)) return refusal;
+  const std::int64_t kv_heads = model.attention.kv_heads;
+  if (!model.attention.latent && kv_heads % degree != 0 && degree % kv_heads != 0)
+    return refuse(
+        shape, fmt::format("{} key-value heads and tensor {}: neither divides the other", kv_heads, degree));
+  if (auto refusal = divides(model.feed_forward.hidden, "FFN width", degree, "tensor", shape)) return refusal;
+  if (model.mixture)
+    if (auto refusal =
+            divides(model.mixture->shared_expert_hidden, "shared expert width", degree, "tensor", shape))
+      return refusal;
+  return restricted("tensor", experiment_.search.tensor, degree);
+}
+
+MaybeRefusal Legality::context(std::int64_t degree) const {
+  if (auto refusal = positive("context", degree)) return refusal;
+  if (degree > 1 && !stack_.context_parallel) return unsupported(stack_, "context parallelism");
+  // Each rank takes one piece from the front and one from the back, so that causal work is equal.
+  const std::int64_t pieces = degree > 1 ? 2 * degree : 1;
+  if (auto refusal = divides(experiment_.training.sequence_length, "sequence length", pieces,
+                             "context · 2 =", Constraint::batch_shape))
+    return refusal;
+  return restricted("context", experiment_.search.context, degree);
+}
+
+MaybeRefusal Legality::pipeline(std::int64_t degree) const {
+  if (auto refusal = positive("pipeline", degree)) return refusal;
+  if (degree > 1 && stack_.schedules.empty()) return unsupported(stack_, "pipeline parallelism");
+  if (auto refusal = virtual_stages({.pipeline = degree}, 1)) return refusal;
+  return restricted("pipeline", experiment_.search.pipeline, degree);
+}
+
+MaybeRefusal Legality::virtual_stages(const MeshDegrees& mesh, std::int64_t virtual_stages) const {
+  const std::int64_t layers = experiment_.model.layers;
+  const std::int64_t stages = mesh.pipeline * virtual_stages;
+  const std::string product = virtual_stages == 1 ? fmt::format("pipeline {}", mesh.pipeline)
+                                                  : fmt::format("pipeline {} · virtual stages {} = {}",
+                                                                mesh.pipeline, virtual_stages, stages);
+  if (stages > layers)
+    return refuse(Constraint::model_shape, fmt::format("{} stages for {} layers", product, layers));
+  if (layers % stages == 0) return std::nullopt;
+  if (!experiment_.search.uneven_stages)
+    return refuse(Constraint::search_restriction,
+                  fmt::format("{} layers % {} = {} and [search] uneven_stages = false", layers, product,
+                              layers % stages));
+  if (!stack_.uneven_stages)
+    return refuse(Constraint::software_stack,
+                  fmt::format("{} layers % {} = {} and the stack \"{}\" has no uneven stages", layers,
+                              product, layers % stages, stack_.name));
+  return std::nullopt;
+}
+
+MaybeRefusal Legality::data(std::int64_t degree) const {
+  if (auto refusal = positive("data", degree)) return refusal;
+  if (auto refusal =
+          divides(experiment_.training.global_batch, "sequences", degree, "data", Constraint::batch_shape))
+    return refusal;
+  return restricted("data", experiment_.search.data, degree);
+}
+
+MaybeRefusal Legality::experts(const MeshDegrees& mesh) const {
+  if (auto refusal = positive("expert", mesh.expert)) return refusal;
+  if (auto refusal = positive("expert_tensor", mesh.expert_tensor)) return refusal;
+  const auto shape = Constraint::model_shape;
+  if (!experiment_.model.mixture) {
+    if (mesh.expert > 1 || mesh.expert_tensor > 1)
+      return refuse(shape, fmt::format("expert {} · expert_tensor {} for a model without experts",
+                                       mesh.expert, mesh.expert_tensor));
+  } else {
+    const specs::MixtureSpec& mixture = *experiment_.model.mixture;
+    if (mesh.expert > 1 && !stack_.expert_parallel) return unsupported(stack_, "expert parallelism");
+    if (mesh.expert_tensor != mesh.tensor && mesh.expert_tensor != 1 && !stack_.expert_tensor_parallel)
+      return unsupported(stack_, "tensor degree of its own inside an expert");
+    if (auto refusal = divides(mixture.experts, "experts", mesh.expert, "expert", shape)) return refusal;
+    if (auto refusal =
+            divides(mixture.expert_hidden, "expert width", mesh.expert_tensor, "expert_tensor", shape))
+      return refusal;
+    const std::int64_t ranks = mesh.tensor * mesh.context * mesh.data;
+    if (auto refusal = divides(ranks, "ranks of a stage", mesh.expert * mesh.expert_tensor,
+                               "expert · expert_tensor =", Constraint::device_count))
+      return refusal;
+  }
+  if (auto refusal = restricted("expert", experiment_.search.expert, mesh.expert)) return refusal;
+  return restricted("expert_tensor", experiment_.search.expert_tensor, mesh.expert_tensor);
+}
+
+MaybeRefusal Legality::micro_batch(const MeshDegrees& mesh, std::int64_t micro_batch) const {
+  if (auto refusal = positive("micro_batch", micro_batch)) return refusal;
+  const std::int64_t share = experiment_.training.global_batch / mesh.data;
+  if (auto refusal =
+          divides(share, "sequences of a replica", micro_batch, "micro_batch", Constraint::batch_shape))
+    return refusal;
+  return restricted("micro_batch", experiment_.search.micro_batch, micro_batch);
+}
+
+MaybeRefusal Legality::schedule(const MeshDegrees& mesh, std::int64_t accumulation, specs::ScheduleKind kind,
+                                std::int64_t virtual_stages) const {
+  if (mesh.pipeline == 1) {
+    if (kind == specs::ScheduleKind::one_forward_one_backward && virtual_stages == 1) return std::nullopt;
+    return refuse(Constraint::schedule_shape, "without a pipeline the schedule is 1f1b with one stage");
+  }
+  if (!contains(stack_.schedules, kind))
+    return unsupported(stack_, fmt::format("schedule \"{}\"", name_of(kind)));
+  if (auto refusal = this->virtual_stages(mesh, virtual_stages)) return refusal;
+  if (std::string reason = specs::schedule_refusal(kind, mesh.pipeline, virtual_stages, accumulation);
+      !reason.empty())
+    return refuse(Constraint::schedule_shape, std::move(reason));
+  if (auto refusal = restricted_name("schedule", experiment_.search.schedule, kind)) return refusal;
+  return restricted("virtual_stages", experiment_.search.virtual_stages, virtual_stages);
+}
+
+MaybeRefusal Legality::sequence_parallel(const MeshDegrees& mesh, bool on) const {
+  if (mesh.tensor == 1) {
+    if (!on) return std::nullopt;
+    return refuse(Constraint::model_shape, "sequence parallelism has no effect with tensor 1");
+  }
+  if (on) {
+    if (!stack_.sequence_parallel) return unsupported(stack_, "sequence parallelism");
+    if (auto refusal = divides(experiment_.training.sequence_length / mesh.context, "positions of a rank",
+                               mesh.tensor, "tensor", Constraint::batch_shape))
+      return refusal;
+  }
+  if (allowed(experiment_.search.sequence_parallel, on)) return std::nullopt;
+  return refuse(Constraint::search_restriction,
+                fmt::format("sequence_parallel = {} is not in [search] sequence_parallel = [{}]", on, !on));
+}
+
+MaybeRefusal Legality::recomputation(specs::Recomputation mode) const {
+  if (!contains(stack_.recomputations, mode))
+    return unsupported(stack_, fmt::format("recomputation \"{}\"", name_of(mode)));
+  return restricted_name("recomputation", experiment_.search.recomputation, mode);
+}
+
+MaybeRefusal Legality::zero(const MeshDegrees& mesh, const specs::ZeroTreatment& zero) const {
+  if (zero.stage < 0 || zero.stage > 3)
+    return refuse(Constraint::software_stack, fmt::format("zero_stage = {} is not 0, 1, 2 or 3", zero.stage));
+  if (mesh.data * mesh.context == 1) {
+    if (zero == specs::ZeroTreatment{}) return std::nullopt;
+    return refuse(Constraint::device_count, "ZeRO shards over data · context = 1 replica: nothing to share");
+  }
+  if (!contains(stack_.zero_stages, zero.stage))
+    return unsupported(stack_, fmt::format("ZeRO stage {}", zero.stage));
+  if (mesh.pipeline > 1 && zero.stage > stack_.zero_stage_with_pipeline)
+    return refuse(Constraint::software_stack, fmt::format("ZeRO stage {} beside pipeline {}: {}", zero.stage,
+                                                          mesh.pipeline, stack_.zero_with_pipeline_reason));
+  if (auto refusal = restricted("zero_stage", experiment_.search.zero_stage, zero.stage)) return refusal;
+  const specs::NodeSpec& node = experiment_.cluster.groups.front().node;
+  const std::int64_t model_ranks = mesh.tensor;
+  const std::int64_t replicas_in_node = model_ranks < node.devices ? node.devices / model_ranks : 1;
+  const bool scope_matters =
+      zero.stage > 0 && replicas_in_node > 1 && replicas_in_node < mesh.data * mesh.context;
+  if (!scope_matters) {
+    if (zero.scope == specs::ShardScope::world) return std::nullopt;
+    return refuse(Constraint::device_count,
+                  fmt::format("shard scope \"node\": {} of {} replicas lie in a node", replicas_in_node,
+                              mesh.data * mesh.context));
+  }
+  if (!contains(stack_.shard_scopes, zero.scope))
+    return unsupported(stack_, fmt::format("shard scope \"{}\"", name_of(zero.scope)));
+  return restricted_name("shard_scope", experiment_.search.shard_scope, zero.scope);
+}
+
+MaybeRefusal Legality::offload(const specs::StageOffload& offload, const specs::ZeroTreatment& zero) const {
+  struct Part {
+    std::string_view name;
+    const specs::OffloadTreatment& treatment;
+    const std::vector<specs::OffloadDevice>& offered;
+    const std::vector<specs::OffloadDevice>& restriction;
+  };
+  const specs::SearchSpec& search = experiment_.search;
+  const std::array<Part, 3> parts{{
+      {"offload_optimizer", offload.optimizer, stack_.optimizer_offload, search.offload_optimizer},
+      {"offload_parameters", offload.parameters, stack_.parameter_offload, search.offload_parameters},
+      {"offload_activations", offload.activations, stack_.activation_offload, search.offload_activations},
+  }};
+  for (const Part& part : parts) {
+    const specs::OffloadDevice device = part.treatment.device;
+    if (device != specs::OffloadDevice::none && !contains(part.offered, device))
+      return unsupported(stack_, fmt::format("{} to \"{}\"", part.name, name_of(device)));
+    if (auto refusal = restricted_name(part.name, part.restriction, device)) return refusal;
+  }
+  if (offload.parameters.device != specs::OffloadDevice::none && zero.stage < 3)
+    return refuse(Constraint::software_stack,
+                  fmt::format("parameters are offloaded with ZeRO 3 alone, not {}", zero.stage));
+  return std::nullopt;
+}
+
+MaybeRefusal Legality::placement(const specs::RegularPlacement& placement) const {
+  const MeshDegrees mesh = mesh_of(placement);
+  if (auto refusal = tensor(mesh.tensor)) return refusal;
+  if (auto refusal = context(mesh.context)) return refusal;
+  if (auto refusal = pipeline(mesh.pipeline)) return refusal;
+  if (auto refusal = data(mesh.data)) return refusal;
+  if (auto refusal = experts(mesh)) return refusal;
+  if (auto refusal = micro_batch(mesh, placement.micro_batch)) return refusal;
+  const std::int64_t replica = placement.micro_batch * placement.accumulation;
+  if (replica * mesh.data != experiment_.training.global_batch)
+    return refuse(Constraint::batch_shape,
+                  fmt::format("micro_batch {} · accumulation {} · data {} = {}, not the batch of {}",
+                              placement.micro_batch, placement.accumulation, mesh.data, replica * mesh.data,
+                              experiment_.training.global_batch));
+  if (auto refusal = schedule(mesh, placement.accumulation, placement.schedule, placement.virtual_stages))
+    return refusal;
+  if (auto refusal = sequence_parallel(mesh, placement.sequence_parallel)) return refusal;
+  if (auto refusal = recomputation(placement.recomputation)) return refusal;
+  if (auto refusal = zero(mesh, placement.zero)) return refusal;
+  return offload(placement.offload, placement.zero);
+}
+
+}  // namespace planner

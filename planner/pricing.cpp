@@ -1,0 +1,35 @@
+#include "planner/pricing.h"
+
+namespace planner {
+
+EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator)
+    : experiment_(experiment),
+      estimator_(estimator),
+      usable_device_bytes_(estimator.usable_device_bytes()),
+      usable_host_bytes_(estimator.usable_host_bytes()) {}
+
+Price EstimatorPricer::price(const specs::RegularPlacement& placement) const {
+  const cost_models::QuickCost quick = estimator_.quick(placement);
+  Price price{quick.step_seconds, quick.step_seconds, quick.peak_device_bytes,
+              quick.peak_host_bytes_per_node};
+  const specs::Objective objective = experiment_.search.objective;
+  if (objective != specs::Objective::step_time)
+    price.objective = objective_of(
+        objective, estimator_.estimate(specs::regular_placement(placement, experiment_.model.layers)));
+  return price;
+}
+
+double objective_of(specs::Objective objective, const specs::CostBreakdown& cost) {
+  switch (objective) {
+    case specs::Objective::cost:
+      return cost.cost_per_step;
+    case specs::Objective::energy:
+      return cost.energy_per_step_joules;
+    case specs::Objective::step_time:
+    case specs::Objective::goodput:
+      return cost.step_seconds;
+  }
+  return cost.step_seconds;
+}
+
+}  // namespace planner

@@ -1,0 +1,157 @@
+// The space seen dimension by dimension: what occurs, and what a user might miss with the rule that excludes
+// it.
+#include <algorithm>
+#include <set>
+
+#include "planner/space.h"
+
+namespace planner {
+namespace {
+
+using specs::all_names;
+using specs::from_name;
+using specs::name_of;
+
+/// Powers of two that practitioners try first.
+constexpr std::array<std::int64_t, 7> customary_degrees{1, 2, 4, 8, 16, 32, 64};
+
+Dimension degrees(std::string name, const std::set<std::int64_t>& found) {
+  Dimension dimension{std::move(name), {}, {}};
+  for (const std::int64_t value : found) dimension.values.push_back(std::to_string(value));
+  return dimension;
+}
+
+template <class Rule>
+void add_refused_degrees(Dimension& dimension, const std::set<std::int64_t>& found, std::int64_t devices,
+                         Rule&& rule) {
+  for (const std::int64_t degree : customary_degrees) {
+    if (found.contains(degree) || degree > devices) continue;
+    if (const MaybeRefusal refusal = rule(degree))
+      dimension.excluded.push_back(std::to_string(degree) + ": " + refusal->equation);
+  }
+}
+
+/// Values of an enumeration: those found, and the refusal of each other one that `rule` gives a reason for.
+template <class Enum, class Rule>
+Dimension names(std::string name, const std::set<Enum>& found, Rule&& rule) {
+  Dimension dimension{std::move(name), {}, {}};
+  for (const auto& [value, text] : specs::EnumNames<Enum>::names) {
+    if (found.contains(value))
+      dimension.values.emplace_back(text);
+    else if (const MaybeRefusal refusal = rule(value))
+      dimension.excluded.push_back(std::string(text) + ": " + refusal->equation);
+  }
+  return dimension;
+}
+
+struct Occurring {
+  std::set<std::int64_t> tensor, context, pipeline, data, expert, expert_tensor, micro_batch, virtual_stages,
+      zero_stage;
+  std::set<specs::ScheduleKind> schedule;
+  std::set<specs::Recomputation> recomputation;
+  std::set<specs::ShardScope> shard_scope;
+  std::set<bool> sequence_parallel;
+  std::set<specs::OffloadDevice> offload_optimizer, offload_parameters, offload_activations;
+
+  explicit Occurring(const std::vector<MeshSpace>& spaces) {
+    for (const MeshSpace& space : spaces) {
+      tensor.insert(space.mesh.tensor);
+      context.insert(space.mesh.context);
+      pipeline.insert(space.mesh.pipeline);
+      data.insert(space.mesh.data);
+      expert.insert(space.mesh.expert);
+      expert_tensor.insert(space.mesh.expert_tensor);
+      for (const BatchChoice& batch : space.batches) add(batch);
+      for (const Treatment& treatment : space.treatments) add(treatment);
+    }
+  }
+
+ private:
+  void add(const BatchChoice& batch) {
+    micro_batch.insert(batch.micro_batch);
+    for (const ScheduleChoice& choice : batch.schedules) {
+      schedule.insert(choice.kind);
+      virtual_stages.insert(choice.virtual_stages);
+    }
+  }
+  void add(const Treatment& treatment) {
+    sequence_parallel.insert(treatment.sequence_parallel);
+    recomputation.insert(treatment.recomputation);
+    zero_stage.insert(treatment.zero.stage);
+    if (treatment.zero.stage > 0) shard_scope.insert(treatment.zero.scope);
+    offload_optimizer.insert(treatment.offload.optimizer.device);
+    offload_parameters.insert(treatment.offload.parameters.device);
+    offload_activations.insert(treatment.offload.activations.device);
+  }
+};
+
+}  // namespace
+
+std::vector<Dimension> Space::dimensions() const {
+  const Occurring found(meshes_);
+  const std::int64_t devices = experiment_.cluster.devices();
+  std::vector<Dimension> dimensions;
+
+  dimensions.push_back(degrees("tensor", found.tensor));
+  add_refused_degrees(dimensions.back(), found.tensor, devices,
+                      [&](std::int64_t t) { return legality_.tensor(t); });
+  dimensions.push_back(degrees("context", found.context));
+  add_refused_degrees(dimensions.back(), found.context, std::min<std::int64_t>(devices, 2),
+                      [&](std::int64_t c) { return legality_.context(c); });
+  dimensions.push_back(degrees("pipeline", found.pipeline));
+  add_refused_degrees(dimensions.back(), found.pipeline, devices,
+                      [&](std::int64_t p) { return legality_.pipeline(p); });
+  dimensions.push_back(degrees("data", found.data));
+  if (experiment_.model.mixture) {
+    dimensions.push_back(degrees("expert", found.expert));
+    dimensions.push_back(degrees("expert_tensor", found.expert_tensor));
+  }
+  dimensions.push_back(degrees("micro_batch", found.micro_batch));
+
+  // Excluded values are judged on a mesh on which every dimension has an effect.
+  const MeshDegrees every_axis{.tensor = 2, .pipeline = 2, .data = 2};
+  const std::int64_t many_micro_batches = 2 * every_axis.pipeline * experiment_.model.layers;
+  dimensions.push_back(names("schedule", found.schedule, [&](specs::ScheduleKind kind) {
+    const bool one_stage =
+        kind == specs::ScheduleKind::one_forward_one_backward || kind == specs::ScheduleKind::gpipe ||
+        kind == specs::ScheduleKind::zero_bubble_h1 || kind == specs::ScheduleKind::zero_bubble_h2;
+    return legality_.schedule(every_axis, many_micro_batches, kind, one_stage ? 1 : 2);
+  }));
+  dimensions.push_back(degrees("virtual_stages", found.virtual_stages));
+
+  Dimension sequence_parallel{"sequence_parallel", {}, {}};
+  for (const bool on : {false, true}) {
+    const std::string name = on ? "true" : "false";
+    if (found.sequence_parallel.contains(on))
+      sequence_parallel.values.push_back(name);
+    else if (const MaybeRefusal refusal = legality_.sequence_parallel(every_axis, on))
+      sequence_parallel.excluded.push_back(name + ": " + refusal->equation);
+  }
+  dimensions.push_back(std::move(sequence_parallel));
+  dimensions.push_back(names("recomputation", found.recomputation,
+                             [&](specs::Recomputation mode) { return legality_.recomputation(mode); }));
+
+  dimensions.push_back(degrees("zero_stage", found.zero_stage));
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    if (found.zero_stage.contains(stage)) continue;
+    if (const MaybeRefusal refusal = legality_.zero(every_axis, {stage, specs::ShardScope::world}))
+      dimensions.back().excluded.push_back(std::to_string(stage) + ": " + refusal->equation);
+  }
+  dimensions.push_back(
+      names("shard_scope", found.shard_scope, [&](specs::ShardScope) { return MaybeRefusal(); }));
+
+  const auto offload = [&](std::string name, const std::set<specs::OffloadDevice>& devices_found,
+                           specs::OffloadTreatment specs::StageOffload::*part) {
+    dimensions.push_back(names(std::move(name), devices_found, [&](specs::OffloadDevice device) {
+      specs::StageOffload treatment;
+      treatment.*part = {device, 8};
+      return legality_.offload(treatment, {3, specs::ShardScope::world});
+    }));
+  };
+  offload("offload_optimizer", found.offload_optimizer, &specs::StageOffload::optimizer);
+  offload("offload_parameters", found.offload_parameters, &specs::StageOffload::parameters);
+  offload("offload_activations", found.offload_activations, &specs::StageOffload::activations);
+  return dimensions;
+}
+
+}  // namespace planner
