@@ -74,6 +74,9 @@ class Space {
 
   std::vector<Dimension> dimensions() const;
 
+  /// The values that [search] names for tensor, context, pipeline and data and the rules refuse.
+  std::vector<Dimension> refused_restrictions() const;
+
  private:
   std::vector<MeshSpace> meshes_for(std::int64_t world_size) const;
   std::vector<MeshDegrees> with_expert_degrees(const MeshDegrees& dense) const;

@@ -154,4 +154,24 @@ std::vector<Dimension> Space::dimensions() const {
   return dimensions;
 }
 
+std::vector<Dimension> Space::refused_restrictions() const {
+  std::vector<Dimension> dimensions;
+  const auto judge = [&](std::string name, const std::vector<std::int64_t>& restriction, auto rule) {
+    Dimension dimension{std::move(name), {}, {}};
+    for (const std::int64_t value : restriction) {
+      if (const MaybeRefusal refusal = rule(value))
+        dimension.excluded.push_back(std::to_string(value) + ": " + refusal->equation);
+      else
+        dimension.values.push_back(std::to_string(value));
+    }
+    dimensions.push_back(std::move(dimension));
+  };
+  const specs::SearchSpec& search = experiment_.search;
+  judge("tensor", search.tensor, [&](std::int64_t value) { return legality_.tensor(value); });
+  judge("context", search.context, [&](std::int64_t value) { return legality_.context(value); });
+  judge("pipeline", search.pipeline, [&](std::int64_t value) { return legality_.pipeline(value); });
+  judge("data", search.data, [&](std::int64_t value) { return legality_.data(value); });
+  return dimensions;
+}
+
 }  // namespace planner

@@ -1,4 +1,4 @@
-#include "cli/output/json.h"
+#include "cli/dsplan/output/json.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "cli/output/text.h"
+#include "cli/dsplan/output/text.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,0 +1,15 @@
+// From a placement to a plan: everything that plan.json holds beside the search's own account.
+#pragma once
+
+#include "cost_models/estimate.h"
+#include "specs/language/experiment.h"
+#include "specs/plan/plan.h"
+
+namespace planner {
+
+/// Schedule text, buckets, communication environment, rank mapping, prediction and advice for a placement of
+/// the experiment. The certificate is empty, the runners-up are none.
+specs::Plan assemble_plan(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
+                          const specs::Placement& placement);
+
+}  // namespace planner

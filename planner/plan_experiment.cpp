@@ -1,0 +1,118 @@
+#include "planner/plan_experiment.h"
+
+#include <fmt/format.h>
+
+#include "cost_models/estimate.h"
+#include "planner/certificate.h"
+#include "planner/cost_difference.h"
+#include "planner/plan_assembly.h"
+#include "planner/pricing.h"
+#include "planner/report/quantity.h"
+#include "planner/space.h"
+#include "specs/language/catalog.h"
+
+namespace planner {
+namespace {
+
+specs::Placement expand(const specs::Experiment& experiment, const specs::RegularPlacement& placement) {
+  return specs::regular_placement(placement, experiment.model.layers);
+}
+
+void add_runners_up(const SearchResult& result, const cost_models::Estimator& estimator, specs::Plan& plan) {
+  for (const PricedCandidate& candidate : result.runners_up) {
+    specs::RunnerUp runner_up;
+    runner_up.placement = expand(plan.inputs, candidate.placement);
+    runner_up.objective = candidate.price.objective;
+    runner_up.step_seconds = candidate.price.step_seconds;
+    runner_up.peak_device_bytes = candidate.price.peak_device_bytes;
+    runner_up.trade = describe_trade(plan.prediction, estimator.estimate(runner_up.placement));
+    plan.runners_up.push_back(std::move(runner_up));
+  }
+}
+
+/// What memory keeps the plan from: the best placement that would be better and does not fit.
+void add_binding_constraint(const SearchResult& result, const Pricer& pricer, specs::Plan& plan) {
+  const std::optional<PricedCandidate> better = result.best_infeasible();
+  if (!better || !is_better(better->price, result.best->price)) return;
+  const Constraint constraint =
+      pricer.fits_device(better->price) ? Constraint::host_memory : Constraint::device_memory;
+  plan.advice.insert(
+      plan.advice.begin(),
+      {"binding-memory",
+       fmt::format("{} {} would take {} a step ({})", describe(mesh_of(better->placement)),
+                   describe_inside_mesh(better->placement), format_seconds(better->price.step_seconds),
+                   format_signed_fraction(better->price.step_seconds / result.best->price.step_seconds - 1)),
+       memory_equation(constraint, better->price, pricer)});
+}
+
+/// No mesh is legal: what each restricted or customary value breaks.
+std::vector<std::string> reasons_for_empty(const Space& space) {
+  std::vector<std::string> reasons;
+  for (const Dimension& dimension : space.refused_restrictions())
+    for (const std::string& excluded : dimension.excluded)
+      reasons.push_back(dimension.name + " = " + excluded);
+  if (reasons.empty()) reasons.emplace_back("no product of legal degrees uses any number of the devices");
+  return reasons;
+}
+
+Infeasibility infeasibility_of(const specs::Experiment& experiment, const Space& space,
+                               const SearchResult& result, const Pricer& pricer) {
+  Infeasibility infeasibility;
+  infeasibility.candidates = result.infeasible();
+  if (space.meshes().empty()) {
+    infeasibility.reasons = reasons_for_empty(space);
+  } else if ((infeasibility.nearest = result.nearest_infeasible(pricer))) {
+    const Price& price = infeasibility.nearest->price;
+    const bool device = !pricer.fits_device(price);
+    const std::int64_t excess = device ? price.peak_device_bytes - pricer.usable_device_bytes()
+                                       : price.peak_host_bytes_per_node - pricer.usable_host_bytes();
+    infeasibility.reasons.push_back(fmt::format(
+        "{}: {} more a {}",
+        memory_equation(device ? Constraint::device_memory : Constraint::host_memory, price, pricer),
+        format_bytes(static_cast<double>(excess)), device ? "device" : "node"));
+  }
+  infeasibility.remedies = remedies_for(experiment);
+  return infeasibility;
+}
+
+}  // namespace
+
+specs::Diagnostics unplannable(const specs::Experiment& experiment) {
+  specs::Diagnostics diagnostics;
+  if (experiment.cluster.groups.size() != 1)
+    diagnostics.error({},
+                      fmt::format("cluster.group: {} groups of nodes; plans are made for one kind of node",
+                                  experiment.cluster.groups.size()),
+                      "keep one group");
+  if (experiment.search.objective == specs::Objective::goodput)
+    diagnostics.error({}, "search.objective = \"goodput\" has no price yet",
+                      "use \"step_time\", \"cost\" or \"energy\"");
+  return diagnostics;
+}
+
+specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
+                                           const std::atomic<bool>* stop) {
+  specs::Result<PlanOutcome> outcome;
+  outcome.diagnostics = unplannable(experiment);
+  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
+  outcome.diagnostics.append(stack.diagnostics);
+  if (outcome.diagnostics.has_errors()) return outcome;
+
+  const cost_models::Estimator estimator(experiment);
+  const EstimatorPricer pricer(experiment, estimator);
+  const Space space(experiment, *stack);
+  const SearchResult result = exhaustive_search(space, pricer, stop);
+  outcome.value.emplace();
+  if (!result.best) {
+    outcome.value->infeasibility = infeasibility_of(experiment, space, result, pricer);
+    return outcome;
+  }
+  specs::Plan plan = assemble_plan(experiment, estimator, expand(experiment, result.best->placement));
+  plan.certificate = certificate_of(space, result, pricer);
+  add_runners_up(result, estimator, plan);
+  add_binding_constraint(result, pricer, plan);
+  outcome.value->plan = std::move(plan);
+  return outcome;
+}
+
+}  // namespace planner

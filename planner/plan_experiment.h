@@ -1,0 +1,39 @@
+// From an experiment to its best plan, or to the reasons why there is none and what would help.
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/exhaustive_search.h"
+#include "planner/remedies.h"
+#include "specs/diagnostics/diagnostic.h"
+#include "specs/language/experiment.h"
+#include "specs/plan/plan.h"
+
+namespace planner {
+
+/// Why nothing can be planned.
+struct Infeasibility {
+  std::vector<std::string> reasons;        ///< failing equations, of the shape or of memory
+  std::optional<PricedCandidate> nearest;  ///< the candidate that lacks the least memory
+  std::uint64_t candidates = 0;            ///< that were priced and do not fit
+  std::vector<Remedy> remedies;
+};
+
+/// One of the two.
+struct PlanOutcome {
+  std::optional<specs::Plan> plan;
+  std::optional<Infeasibility> infeasibility;
+};
+
+/// Searches the whole space. Errors: an unknown stack, and what no price exists for yet (clusters of several
+/// groups, the goodput objective). Stops early, with an incomplete certificate, once `*stop` is true.
+specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
+                                           const std::atomic<bool>* stop = nullptr);
+
+/// The errors that `plan_experiment` would give before it searches.
+specs::Diagnostics unplannable(const specs::Experiment& experiment);
+
+}  // namespace planner
