@@ -76,11 +76,11 @@ std::optional<PricedCandidate> SearchResult::nearest_infeasible(const Pricer& pr
 }
 
 std::optional<PricedCandidate> SearchResult::best_infeasible() const {
-  std::optional<PricedCandidate> best;
+  std::optional<PricedCandidate> found;
   for (const RegionResult& region : regions)
     for (const InfeasiblePart& part : region.infeasible)
-      if (!best || is_better(part.best.price, best->price)) best = part.best;
-  return best;
+      if (!found || is_better(part.best.price, found->price)) found = part.best;
+  return found;
 }
 
 SearchResult exhaustive_search(const Space& space, const Pricer& pricer, const std::atomic<bool>* stop) {
