@@ -1,0 +1,43 @@
+// Time of a matrix product: the best of a few tiles with wave quantization, the ramp of the inner dimension,
+// and the memory bound.
+//
+//   compute = min over tiles of waves(tile) · tile area · multiprocessors · 2 k (1 + depth_half / k) / rate /
+//   e(tile) waves   = c · (ceil(c) / c)^wave_weight with c = tiles / multiprocessors memory  = bytes · (m k +
+//   k n + m n) / bandwidth time    = (compute⁴ + memory⁴)^¼
+#pragma once
+
+#include <vector>
+
+#include "specs/language/measured_rates.h"
+
+namespace cost_models {
+
+struct GemmRates {
+  double flops_per_second = 0;         ///< dense peak times the efficiency of a large product
+  double memory_bytes_per_second = 0;  ///< as streaming kernels reach it
+  double multiprocessors = 0;          ///< 0: no tiles (a CPU)
+  double depth_half = 0;
+  double wave_weight = 0;
+  double bytes_per_element = 2;
+  std::vector<specs::GemmRate>
+      measured;  ///< of the training precision, by size; replaces the formula's compute part
+};
+
+/// [m, k] × [k, n], `groups` times in one kernel.
+double gemm_seconds(double m, double n, double k, const GemmRates& rates, double groups = 1);
+
+struct PassSeconds {
+  double forward = 0;
+  double backward = 0;
+  PassSeconds& operator+=(const PassSeconds& other) {
+    forward += other.forward;
+    backward += other.backward;
+    return *this;
+  }
+};
+
+/// A linear layer of `tokens` rows: forward, then input gradient and weight gradient.
+PassSeconds linear_seconds(double tokens, double output, double input, const GemmRates& rates,
+                           double groups = 1);
+
+}  // namespace cost_models

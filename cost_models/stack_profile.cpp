@@ -1,0 +1,102 @@
+#include "cost_models/stack_profile.h"
+
+#include <algorithm>
+
+namespace cost_models {
+namespace {
+
+MixtureRelease mixture_release(std::string_view release) {
+  if (release.empty()) return MixtureRelease::r26_06;
+  if (release >= std::string_view("26.06")) return MixtureRelease::r26_06;
+  if (release >= std::string_view("26.00")) return MixtureRelease::r26_02;
+  if (release >= std::string_view("25.09")) return MixtureRelease::r25_09;
+  return MixtureRelease::early;
+}
+
+StackProfile named(std::string name, std::string constants, MemoryRules memory) {
+  StackProfile profile;
+  profile.name = std::move(name);
+  profile.constants = std::move(constants);
+  profile.tensor_constants = "default";
+  profile.data_constants = "default";
+  profile.memory = memory;
+  return profile;
+}
+
+StackProfile megatron(std::string name, std::string constants, MemoryRules memory) {
+  StackProfile profile = named(std::move(name), std::move(constants), memory);
+  profile.accumulates_in_gemm_buffers = true;
+  return profile;
+}
+
+}  // namespace
+
+StackOptions stack_options(const specs::TrainingSpec& training) {
+  const auto has = [&training](std::string_view feature) {
+    return std::find(training.stack_features.begin(), training.stack_features.end(), feature) !=
+           training.stack_features.end();
+  };
+  StackOptions options;
+  options.compiled = training.compile;
+  options.async_tensor_parallel = has("async_tp");
+  options.rowwise_scales = has("float8_rowwise");
+  options.token_drop = has("token_drop");
+  options.layers_only = has("layers_only");
+  options.fused_linear_cross_entropy = has("liger");
+  options.fused_cross_entropy = has("fused_cross_entropy");
+  options.compiled_loss = has("compiled_loss");
+  return options;
+}
+
+StackProfile stack_profile(const specs::TrainingSpec& training) {
+  return stack_profile(training.stack, training.stack_release, stack_options(training));
+}
+
+StackProfile stack_profile(std::string_view stack, std::string_view release, const StackOptions& options) {
+  StackProfile profile;
+  const std::string name(stack);
+  if (stack == "megatron-2021" || stack == "megatron-2022") {
+    profile = megatron(name, name, MemoryRules::megatron_core);
+    profile.mixture_release = MixtureRelease::early;
+  } else if (stack == "megatron-deepspeed") {
+    const bool simulator_study = release == "vtrain";
+    profile = megatron(name, simulator_study ? "vtrain" : name, MemoryRules::megatron_deepspeed);
+    profile.mixture_release = MixtureRelease::early;
+  } else if (stack == "megatron-core") {
+    profile = megatron(name, name, MemoryRules::megatron_core);
+    profile.tensor_constants = name;
+    profile.transformer_engine = true;
+    profile.mixture_release = release.empty() ? MixtureRelease::r25_09 : mixture_release(release);
+  } else if (stack == "nemo") {
+    profile = megatron(name, name, MemoryRules::megatron_core);
+    profile.tensor_constants = profile.data_constants = "nemo";
+    profile.transformer_engine = true;
+    profile.hides_pipeline_transfers = true;
+    profile.balances_output_layer = true;
+    profile.mixture_release = mixture_release(release);
+  } else if (stack == "composer-fsdp") {
+    profile = named(name, name, MemoryRules::fsdp2);
+    profile.triton_attention = true;
+  } else if (stack == "fms-fsdp") {
+    profile = named(name, name, MemoryRules::fsdp2);
+    profile.flash_attention_2 = true;
+  } else if (stack == "fsdp2-torchtitan" || stack == "fsdp2") {
+    profile = named(name, options.compiled ? "fsdp2-compiled" : "fsdp2", MemoryRules::fsdp2);
+    profile.flash_attention_2 = true;
+  } else if (stack == "deepspeed") {
+    profile = named(name, name, MemoryRules::deepspeed);
+  } else if (stack == "gpt-neox" || stack == "other") {
+    profile = megatron(name, "gpt-neox", MemoryRules::megatron_deepspeed);
+  } else if (stack == "dsrun") {
+    profile = named(name, "fsdp2", MemoryRules::dsrun);
+    profile.flash_attention_2 = true;
+  } else {
+    profile = stack_profile("megatron-core", release, options);
+    profile.name = name;
+    profile.exact = false;
+  }
+  profile.options = options;
+  return profile;
+}
+
+}  // namespace cost_models
