@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "cost_models/constants.h"
+#include "cost_models/stack_profile.h"
 #include "specs/language/experiment.h"
 #include "specs/plan/cost_breakdown.h"
 #include "specs/plan/placement.h"
@@ -26,6 +28,8 @@ class Estimator {
   /// Prices for the experiment's model, cluster, training recipe and software stack. The experiment must have
   /// passed its checks. A stack without constants of its own is priced with the nearest one's.
   explicit Estimator(const specs::Experiment& experiment);
+  /// With a profile or constants of one's own (validation and fits).
+  Estimator(const specs::Experiment& experiment, const StackProfile& profile, const ConstantTable& constants);
   ~Estimator();
   Estimator(Estimator&&) noexcept;
   Estimator& operator=(Estimator&&) noexcept;
@@ -43,7 +47,12 @@ class Estimator {
   std::int64_t usable_host_bytes(std::int64_t device_group = 0) const;
   bool fits(const QuickCost& cost, std::int64_t device_group = 0) const;
 
+  /// The stack whose rules and constants are used; `exact` is false where it stands in for another.
+  const StackProfile& profile() const;
+
  private:
+  void add_job_figures(const specs::Placement& placement, specs::CostBreakdown& breakdown) const;
+
   struct State;
   std::unique_ptr<State> state_;
 };

@@ -82,20 +82,6 @@ std::int64_t relative_buckets(const ModelSpec& model) {
   return model.positions > 0 ? model.positions : default_relative_buckets;
 }
 
-// Encoder layers are plain: self-attention and FFN with a norm each, one final norm, one table of relative
-// position biases for the stack.
-RankParameters encoder_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
-  RankParameters count;
-  if (model.encoder_layers == 0) return count;
-  RankParameters layer = plain_attention(model, degrees.attention_tensor);
-  layer += feed_forward_of_width(model, model.feed_forward.hidden / degrees.feed_forward_tensor);
-  layer += replicated(2 * norm_width(model));
-  count = {layer.dense * model.encoder_layers, layer.replicated * model.encoder_layers, 0};
-  count += replicated(norm_width(model));
-  count += sharded(relative_buckets(model) * model.attention.heads / degrees.attention_tensor);
-  return count;
-}
-
 }  // namespace
 
 RankParameters& RankParameters::operator+=(const RankParameters& other) {
@@ -126,12 +112,6 @@ std::int64_t padded_vocabulary(const ModelSpec& model, std::int64_t tensor) {
   return ceil_divide(model.vocabulary, multiple) * multiple;
 }
 
-bool is_mixture_layer(const ModelSpec& model, std::int64_t layer) {
-  if (!model.mixture || layer < model.mixture->first_dense_layers) return false;
-  const std::int64_t frequency = std::max<std::int64_t>(1, model.mixture->layer_frequency);
-  return (layer - model.mixture->first_dense_layers + 1) % frequency == 0;
-}
-
 std::int64_t mixture_layers(const ModelSpec& model, std::int64_t first, std::int64_t end) {
   if (!model.mixture) return 0;
   const std::int64_t frequency = std::max<std::int64_t>(1, model.mixture->layer_frequency);
@@ -145,12 +125,46 @@ std::int64_t kv_heads_per_rank(const ModelSpec& model, std::int64_t tensor) {
   return std::max<std::int64_t>(1, model.attention.kv_heads / tensor);
 }
 
+UnitKinds unit_kinds(const ModelSpec& model, const specs::UnitRange& units) {
+  const std::int64_t blocks = specs::block_count(model);
+  const std::int64_t decoder_end = model.encoder_layers + model.layers;
+  const std::int64_t output = specs::output_unit(blocks);
+  UnitKinds kinds;
+  kinds.embedding = units.contains(specs::embedding_unit());
+  kinds.output = units.contains(output);
+  const std::int64_t first = std::max<std::int64_t>(units.first, specs::attention_unit(0));
+  const std::int64_t end = std::min(units.end, output);
+  if (end <= first) return kinds;
+  // Attention units are odd, FFN units even: the blocks whose unit is here are [first, end) of each kind.
+  const std::int64_t first_attention = first / 2, end_attention = end / 2;
+  const std::int64_t first_ffn = (first - 1) / 2, end_ffn = (end - 1) / 2;
+  const auto within = [](std::int64_t from, std::int64_t to, std::int64_t low, std::int64_t high) {
+    return std::max<std::int64_t>(0, std::min(to, high) - std::max(from, low));
+  };
+  kinds.encoder_attention = within(first_attention, end_attention, 0, model.encoder_layers);
+  kinds.attention = end_attention - first_attention - kinds.encoder_attention;
+  kinds.prediction = within(first_attention, end_attention, decoder_end, blocks);
+  const auto decoder_layer = [&](std::int64_t block) {
+    return std::clamp<std::int64_t>(block - model.encoder_layers, 0, model.layers);
+  };
+  kinds.mixture = mixture_layers(model, decoder_layer(first_ffn), decoder_layer(end_ffn));
+  if (model.mixture) kinds.mixture += within(first_ffn, end_ffn, decoder_end, blocks);
+  kinds.feed_forward = end_ffn - first_ffn - kinds.mixture;
+  return kinds;
+}
+
+RankParameters encoder_attention_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  RankParameters count = plain_attention(model, degrees.attention_tensor);
+  count += replicated(norm_width(model));
+  return count;
+}
+
 RankParameters attention_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
   const std::int64_t tensor = degrees.attention_tensor;
   RankParameters count =
       model.attention.latent ? latent_attention(model, tensor) : plain_attention(model, tensor);
   count += replicated(attention_norms(model) * norm_width(model));
-  if (model.encoder_layers > 0) {  // cross-attention of the decoder
+  if (model.encoder_layers > 0) {
     count += plain_attention(model, tensor);
     count += replicated(norm_width(model));
   }
@@ -184,9 +198,14 @@ RankParameters embedding_parameters(const ModelSpec& model, const ShardDegrees& 
   if (model.position_encoding == specs::PositionEncoding::learned)
     count += replicated(model.positions * model.hidden);
   if (model.embedding_norm) count += replicated(norm_width(model));
-  count += sharded(relative_buckets(model) * model.attention.heads / degrees.attention_tensor);
-  count += encoder_parameters(model, degrees);
+  const std::int64_t stacks = model.encoder_layers > 0 ? 2 : 1;
+  count += sharded(stacks * relative_buckets(model) * model.attention.heads / degrees.attention_tensor);
+  if (model.encoder_layers > 0) count += replicated(norm_width(model));
   return count;
+}
+
+RankParameters prediction_parameters(const ModelSpec& model) {
+  return replicated(2 * model.hidden * model.hidden + 3 * norm_width(model));
 }
 
 RankParameters output_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
@@ -199,40 +218,36 @@ RankParameters output_parameters(const ModelSpec& model, const ShardDegrees& deg
   return count;
 }
 
+std::int64_t tied_table_parameters(const ModelSpec& model, const ShardDegrees& degrees) {
+  return table_rows(model, degrees.output_tensor, degrees.pad_vocabulary) * table_width(model);
+}
+
 RankParameters parameters_of_units(const ModelSpec& model, const specs::UnitRange& units,
                                    const ShardDegrees& degrees) {
+  const UnitKinds kinds = unit_kinds(model, units);
   RankParameters count;
-  const std::int64_t output = specs::output_unit(model.layers);
-  const bool has_embedding = units.contains(specs::embedding_unit());
-  const bool has_output = units.contains(output);
-  // Attention units are odd and FFN units even; layers whose FFN unit is here are [first_ffn, end_ffn).
-  const std::int64_t layer_first = std::max<std::int64_t>(units.first, 1);
-  const std::int64_t layer_end = std::min(units.end, output);
-  if (layer_end > layer_first) {
-    const std::int64_t attentions = layer_end / 2 - layer_first / 2;
-    const std::int64_t first_ffn = (layer_first - 1) / 2;
-    const std::int64_t end_ffn = (layer_end - 1) / 2;
-    const std::int64_t mixtures = mixture_layers(model, first_ffn, end_ffn);
-    const auto add = [&count](RankParameters each, std::int64_t times) {
-      count += {each.dense * times, each.replicated * times, each.expert * times};
-    };
-    add(attention_parameters(model, degrees), attentions);
-    add(feed_forward_parameters(model, degrees), end_ffn - first_ffn - mixtures);
-    if (mixtures > 0) add(mixture_parameters(model, degrees), mixtures);
-  }
-  if (has_embedding) count += embedding_parameters(model, degrees);
-  if (has_output) {
-    count += output_parameters(model, degrees);
-    if (model.tied_embeddings && !has_embedding)
-      count += sharded(table_rows(model, degrees.output_tensor, degrees.pad_vocabulary) * table_width(model));
+  const auto add = [&count](const RankParameters& each, std::int64_t times) {
+    count += {each.dense * times, each.replicated * times, each.expert * times};
+  };
+  if (kinds.encoder_attention > 0) add(encoder_attention_parameters(model, degrees), kinds.encoder_attention);
+  add(attention_parameters(model, degrees), kinds.attention);
+  add(feed_forward_parameters(model, degrees), kinds.feed_forward);
+  if (kinds.mixture > 0) add(mixture_parameters(model, degrees), kinds.mixture);
+  if (kinds.prediction > 0) add(prediction_parameters(model), kinds.prediction);
+  if (kinds.embedding) add(embedding_parameters(model, degrees), 1);
+  if (kinds.output) {
+    add(output_parameters(model, degrees), 1);
+    if (model.tied_embeddings && !kinds.embedding) count += sharded(tied_table_parameters(model, degrees));
   }
   return count;
 }
 
 std::int64_t total_parameters(const ModelSpec& model) {
+  ModelSpec counted = model;
+  counted.prediction_layers = 0;
   ShardDegrees whole;
   whole.pad_vocabulary = false;
-  return parameters_of_units(model, {0, specs::unit_count(model.layers)}, whole).total();
+  return parameters_of_units(counted, {0, specs::unit_count(specs::block_count(counted))}, whole).total();
 }
 
 std::int64_t active_parameters(const ModelSpec& model) {

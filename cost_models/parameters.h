@@ -35,24 +35,46 @@ struct RankParameters {
 /// vocabulary_multiple · tensor (128 · tensor where the model does not say).
 std::int64_t padded_vocabulary(const specs::ModelSpec& model, std::int64_t tensor);
 
-/// True where layer `layer` (0-based) routes tokens to experts.
-bool is_mixture_layer(const specs::ModelSpec& model, std::int64_t layer);
-/// Mixture layers among [first, end).
+/// Mixture layers among the decoder layers [first, end).
 std::int64_t mixture_layers(const specs::ModelSpec& model, std::int64_t first, std::int64_t end);
+
+/// How many units of each kind a range holds. Blocks are encoder, decoder and prediction layers, in this
+/// order.
+struct UnitKinds {
+  std::int64_t encoder_attention = 0;
+  std::int64_t attention = 0;     ///< of decoder and prediction layers
+  std::int64_t feed_forward = 0;  ///< dense
+  std::int64_t mixture = 0;
+  std::int64_t prediction = 0;  ///< prediction layers whose attention is here
+  bool embedding = false;
+  bool output = false;
+  bool operator==(const UnitKinds&) const = default;
+};
+
+UnitKinds unit_kinds(const specs::ModelSpec& model, const specs::UnitRange& units);
 
 /// Key-value heads on one rank: kv_heads / tensor, or one, replicated, where there are fewer heads than
 /// ranks.
 std::int64_t kv_heads_per_rank(const specs::ModelSpec& model, std::int64_t tensor);
 
-/// Attention of one decoder layer with its norms. `cross` adds the second attention of an encoder-decoder.
+/// Attention of one encoder layer with its norm.
+RankParameters encoder_attention_parameters(const specs::ModelSpec& model, const ShardDegrees& degrees);
+/// Attention of one decoder layer with its norms, in an encoder-decoder the cross-attention too.
 RankParameters attention_parameters(const specs::ModelSpec& model, const ShardDegrees& degrees);
 RankParameters feed_forward_parameters(const specs::ModelSpec& model, const ShardDegrees& degrees);
 /// Router, routed and shared experts of one mixture layer with its norms.
 RankParameters mixture_parameters(const specs::ModelSpec& model, const ShardDegrees& degrees);
-/// Token table, position table, embedding norm and projection, and the encoder of an encoder-decoder.
+/// What a prediction layer has beside attention and FFN: the projection that joins the hidden state with the
+/// next token's embedding, and three norms.
+RankParameters prediction_parameters(const specs::ModelSpec& model);
+/// Token table, position table, embedding norm and projection; in an encoder-decoder the encoder's final norm
+/// and the two tables of relative position biases.
 RankParameters embedding_parameters(const specs::ModelSpec& model, const ShardDegrees& degrees);
 /// Final norm, and the output table where it is not the embedding's.
 RankParameters output_parameters(const specs::ModelSpec& model, const ShardDegrees& degrees);
+
+/// The output layer's copy of a tied table, where the embedding is on another rank.
+std::int64_t tied_table_parameters(const specs::ModelSpec& model, const ShardDegrees& degrees);
 
 /// Of the units [first, end). A tied table is counted with the embedding, and again with the output layer
 /// where the range does not hold both (each of the two stages then keeps a copy).

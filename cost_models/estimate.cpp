@@ -1,0 +1,318 @@
+#include "cost_models/estimate.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <mutex>
+#include <shared_mutex>
+#include <unordered_map>
+
+#include "cost_models/flops.h"
+#include "cost_models/rank_price.h"
+
+namespace cost_models {
+namespace {
+
+using specs::MemoryClass;
+using specs::TimeTerm;
+
+/// What of a regular placement fixes its cut.
+struct CutKey {
+  std::int64_t pipeline = 1;
+  std::int64_t virtual_stages = 1;
+  specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
+  specs::Recomputation recomputation = specs::Recomputation::none;
+  std::uint32_t modules = 0;
+  bool operator==(const CutKey&) const = default;
+};
+
+std::size_t hash_value(const CutKey& key) {
+  const auto packed =
+      static_cast<std::size_t>(key.pipeline) * 4096 + static_cast<std::size_t>(key.virtual_stages) * 64 +
+      static_cast<std::size_t>(key.schedule) * 4 + static_cast<std::size_t>(key.recomputation);
+  return (packed ^ (static_cast<std::size_t>(key.modules) << 40)) * 0x9E3779B97F4A7C15ull;
+}
+
+/// Remembers what was once computed; entries never move or change.
+template <class Key, class Value>
+class Memo {
+ public:
+  template <class Make>
+  const Value& get(const Key& key, Make make) {
+    {
+      const std::shared_lock lock(mutex_);
+      const auto found = values_.find(key);
+      if (found != values_.end()) return found->second;
+    }
+    Value value = make();
+    const std::unique_lock lock(mutex_);
+    return values_.emplace(key, std::move(value)).first->second;
+  }
+
+ private:
+  struct Hash {
+    std::size_t operator()(const Key& key) const { return hash_value(key); }
+  };
+  std::shared_mutex mutex_;
+  std::unordered_map<Key, Value, Hash> values_;
+};
+
+std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
+
+}  // namespace
+
+struct Estimator::State {
+  std::vector<CostInputs> inputs;  ///< by device group
+  std::vector<std::unique_ptr<Memo<LayerKey, LayerCosts>>> layers;
+  Memo<CutKey, std::vector<RankRun>> cuts;
+  double noncausal_flops_per_token = 0;
+  double causal_flops_per_token = 0;
+
+  const LayerCosts& layer(std::size_t group, const LayerKey& key) {
+    return layers[group]->get(key, [&] { return layer_costs(inputs[group], key); });
+  }
+};
+
+Estimator::Estimator(const specs::Experiment& experiment)
+    : Estimator(experiment, stack_profile(experiment.training), ConstantTable::built_in()) {}
+
+Estimator::Estimator(const specs::Experiment& experiment, const StackProfile& profile,
+                     const ConstantTable& constants)
+    : state_(std::make_unique<State>()) {
+  for (std::size_t group = 0; group < experiment.cluster.groups.size(); ++group) {
+    state_->inputs.push_back(
+        make_cost_inputs(experiment, profile, constants, static_cast<std::int64_t>(group)));
+    state_->layers.push_back(std::make_unique<Memo<LayerKey, LayerCosts>>());
+  }
+  const double length = static_cast<double>(experiment.training.sequence_length);
+  state_->causal_flops_per_token = model_flops_per_token(experiment.model, length);
+  state_->noncausal_flops_per_token = model_flops_per_token(experiment.model, length, {.causal = false});
+}
+
+Estimator::~Estimator() = default;
+Estimator::Estimator(Estimator&&) noexcept = default;
+Estimator& Estimator::operator=(Estimator&&) noexcept = default;
+
+const StackProfile& Estimator::profile() const { return state_->inputs.front().profile; }
+
+QuickCost Estimator::quick(const specs::RegularPlacement& placement) const {
+  const CostInputs& inputs = state_->inputs.front();
+  const LayerCosts& costs = state_->layer(0, layer_key(placement));
+  const CutKey cut{placement.pipeline, placement.virtual_stages, placement.schedule, placement.recomputation,
+                   placement.recomputed_modules};
+  const std::vector<RankRun>& runs = state_->cuts.get(cut, [&] {
+    return rank_runs(inputs.model, specs::regular_placement(placement, specs::block_count(inputs.model)));
+  });
+  const ShardKey shards = shard_key(placement);
+  const JobShape job = job_shape(inputs, placement);
+  constexpr std::size_t most_runs = 16;
+  std::array<RankSeconds, most_runs> seconds;
+  QuickCost quick;
+  const std::size_t count = std::min(runs.size(), most_runs);
+  for (std::size_t i = 0; i < count; ++i) {
+    seconds[i] =
+        rank_seconds(inputs, costs, runs[i].counts, shards, static_cast<double>(placement.micro_batch));
+    seconds[i].ranks = static_cast<double>(runs[i].ranks);
+    const RankMemory memory =
+        rank_memory(inputs, rank_load(job, costs, runs[i].counts, shards, runs[i].first_rank,
+                                      placement.tensor, inputs.model.tied_embeddings));
+    quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
+    quick.peak_host_bytes_per_node =
+        std::max(quick.peak_host_bytes_per_node,
+                 whole_bytes((memory.host + memory.host_pinned) * inputs.devices_per_node));
+  }
+  quick.step_seconds = step_seconds(inputs, job.step, std::span(seconds.data(), count)).total();
+  return quick;
+}
+
+namespace {
+
+void add_memory(const RankMemory& memory, std::int64_t pipeline_rank, double devices_per_node,
+                specs::CostBreakdown& breakdown) {
+  for (std::size_t i = 0; i < memory_classes; ++i)
+    if (memory.device[i] != 0)
+      breakdown.memory.push_back({specs::EnumNames<MemoryClass>::names[i].first,
+                                  specs::MemoryLocation::device, pipeline_rank,
+                                  whole_bytes(memory.device[i])});
+  const auto add = [&](specs::MemoryLocation location, MemoryClass memory_class, double bytes) {
+    if (bytes > 0) breakdown.memory.push_back({memory_class, location, pipeline_rank, whole_bytes(bytes)});
+  };
+  add(specs::MemoryLocation::host, MemoryClass::optimizer_state, memory.host);
+  add(specs::MemoryLocation::host_pinned, MemoryClass::offload_staging, memory.host_pinned);
+  add(specs::MemoryLocation::nvme, MemoryClass::optimizer_state, memory.nvme);
+  breakdown.peak_device_bytes = std::max(breakdown.peak_device_bytes, whole_bytes(memory.total()));
+  breakdown.peak_host_bytes_per_node = std::max(
+      breakdown.peak_host_bytes_per_node, whole_bytes((memory.host + memory.host_pinned) * devices_per_node));
+  breakdown.peak_nvme_bytes_per_node =
+      std::max(breakdown.peak_nvme_bytes_per_node, whole_bytes(memory.nvme * devices_per_node));
+}
+
+/// The critical path of the job, and each rank's own step, term by term.
+class TimeAccount {
+ public:
+  TimeAccount(const StepSeconds& step, double micro_batches, std::vector<specs::TimeEntry>& entries)
+      : step_(step), micro_batches_(micro_batches), entries_(entries) {}
+
+  void add_rank(std::int64_t pipeline_rank, const RankSeconds& rank, const TermSeconds& terms, double flops) {
+    double accounted = 0;
+    for (std::size_t i = 0; i < time_terms; ++i) {
+      if (terms[i] == 0) continue;
+      const TimeTerm term = specs::EnumNames<TimeTerm>::names[i].first;
+      const double of_flops = is_product(term) ? flops * terms[i] / product_seconds(terms) : 0;
+      add(pipeline_rank, term, terms[i] * micro_batches_, of_flops * micro_batches_);
+      accounted += terms[i] * micro_batches_;
+    }
+    add(pipeline_rank, TimeTerm::pipeline_transfer, step_.pipeline.transfer);
+    accounted += step_.pipeline.transfer;
+    accounted += add_end(pipeline_rank, rank.end);
+    add(pipeline_rank, TimeTerm::fixed_overhead, step_.fixed);
+    accounted += step_.fixed;
+    add(pipeline_rank, TimeTerm::pipeline_bubble, step_.total() - accounted);
+  }
+
+ private:
+  static bool is_product(TimeTerm term) {
+    return term == TimeTerm::attention || term == TimeTerm::feed_forward || term == TimeTerm::output_layer;
+  }
+  static double product_seconds(const TermSeconds& terms) {
+    return at(terms, TimeTerm::attention) + at(terms, TimeTerm::feed_forward) +
+           at(terms, TimeTerm::output_layer);
+  }
+  double add_end(std::int64_t pipeline_rank, const StepEndSeconds& end) {
+    add(pipeline_rank, TimeTerm::gradient_reduction, end.gradient_reduction);
+    add(pipeline_rank, TimeTerm::parameter_gather, end.parameter_gather);
+    add(pipeline_rank, TimeTerm::optimizer_update, end.optimizer_update);
+    add(pipeline_rank, TimeTerm::offload_transfer, end.offload_transfer);
+    return end.total();
+  }
+  void add(std::int64_t pipeline_rank, TimeTerm term, double seconds, double flops = 0) {
+    if (seconds == 0) return;
+    for (specs::TimeEntry& entry : entries_)
+      if (entry.term == term && entry.pipeline_rank == pipeline_rank) {
+        entry.exposed_seconds += seconds;
+        entry.busy_seconds += seconds;
+        entry.flops += flops;
+        return;
+      }
+    specs::TimeEntry entry;
+    entry.term = term;
+    entry.pipeline_rank = pipeline_rank;
+    entry.exposed_seconds = entry.busy_seconds = seconds;
+    entry.flops = flops;
+    entries_.push_back(entry);
+  }
+
+  const StepSeconds& step_;
+  double micro_batches_;
+  std::vector<specs::TimeEntry>& entries_;
+};
+
+double rank_flops(const LayerCosts& costs, const UnitCounts& counts) {
+  return total(counts.encoder_attention) * costs.encoder_attention.flops +
+         total(counts.attention) * costs.attention.flops + counts.feed_forwards() * costs.feed_forward.flops +
+         counts.mixtures() * costs.mixture.flops + (counts.output ? costs.output.flops : 0);
+}
+
+}  // namespace
+
+specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) const {
+  specs::CostBreakdown breakdown;
+  const std::vector<CostInputs>& groups = state_->inputs;
+  const JobShape job = job_shape(groups.front(), placement);
+  const std::size_t ranks = static_cast<std::size_t>(placement.pipeline_ranks());
+  struct Rank {
+    RankSeconds seconds;
+    TermSeconds terms{};
+    double flops = 0;
+  };
+  std::vector<Rank> priced(ranks);
+  std::vector<RankSeconds> seconds(ranks);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    // Stages of a rank share its devices; where their treatments differ, each is priced for itself.
+    const specs::PipelineStage* representative = nullptr;
+    UnitCounts counts;
+    for (const specs::PipelineStage& stage : placement.stages) {
+      if (stage.pipeline_rank != static_cast<std::int64_t>(rank)) continue;
+      if (representative == nullptr) representative = &stage;
+      counts += unit_counts(groups.front().model, stage);
+    }
+    if (representative == nullptr) continue;
+    const auto group = static_cast<std::size_t>(representative->device_group);
+    const CostInputs& inputs = groups.at(group);
+    const LayerCosts& costs = state_->layer(group, layer_key(placement, *representative));
+    const ShardKey shards = shard_key(placement, *representative);
+    Rank& price = priced[rank];
+    price.seconds =
+        rank_seconds(inputs, costs, counts, shards, static_cast<double>(placement.micro_batch), &price.terms);
+    price.flops = rank_flops(costs, counts);
+    seconds[rank] = price.seconds;
+    const std::int64_t output_tensor =
+        representative->modules.output_mode == specs::OutputLayerMode::token_parallel ? 1
+        : representative->modules.output_tensor > 0 ? representative->modules.output_tensor
+                                                    : representative->mesh.tensor;
+    RankLoad load = rank_load(job, costs, counts, shards, static_cast<std::int64_t>(rank), output_tensor,
+                              inputs.model.tied_embeddings);
+    load.tensor = static_cast<double>(representative->mesh.tensor);
+    add_memory(rank_memory(inputs, load), static_cast<std::int64_t>(rank), inputs.devices_per_node,
+               breakdown);
+  }
+  const StepSeconds step = step_seconds(groups.front(), job.step, seconds);
+  TimeAccount account(step, job.step.pipeline.micro_batches, breakdown.time);
+  account.add_rank(-1, seconds[step.slowest], priced[step.slowest].terms, priced[step.slowest].flops);
+  for (std::size_t rank = 0; rank < ranks; ++rank)
+    account.add_rank(static_cast<std::int64_t>(rank), seconds[rank], priced[rank].terms, priced[rank].flops);
+  breakdown.step_seconds = breakdown.step_seconds_low = breakdown.step_seconds_high = step.total();
+  add_job_figures(placement, breakdown);
+  return breakdown;
+}
+
+void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBreakdown& breakdown) const {
+  const CostInputs& inputs = state_->inputs.front();
+  const specs::TrainingSpec& training = inputs.training;
+  const double tokens =
+      static_cast<double>(training.global_batch) * static_cast<double>(training.sequence_length);
+  const double step = breakdown.step_seconds;
+  breakdown.tokens_per_second = tokens / step;
+  breakdown.model_flops_per_step = state_->causal_flops_per_token * tokens;
+  breakdown.noncausal_model_flops_per_step = state_->noncausal_flops_per_token * tokens;
+  const specs::NodeSpec& node = inputs.cluster.groups.front().node;
+  const double devices = static_cast<double>(placement.world_size());
+  const auto peak = node.device.peak_flops.find(training.precision);
+  if (peak != node.device.peak_flops.end() && peak->second > 0)
+    breakdown.model_flops_utilization =
+        breakdown.noncausal_model_flops_per_step / (step * devices * peak->second);
+  const double nodes = std::ceil(devices / static_cast<double>(node.devices));
+  breakdown.cost_per_step_dollars = nodes * node.price_per_hour_dollars * step / 3600;
+  // Training keeps devices near their power limit; 0.85 is the mean draw over the limit of the MLPerf power
+  // runs.
+  breakdown.energy_per_step_joules =
+      (devices * node.device.power_watts * 0.85 + nodes * node.power_watts) * step;
+  if (training.tokens > 0) {
+    const double steps = training.tokens / tokens;
+    breakdown.run_seconds = steps * step;
+    breakdown.run_device_hours = breakdown.run_seconds * devices / 3600;
+    breakdown.run_cost_dollars = steps * breakdown.cost_per_step_dollars;
+    breakdown.run_energy_joules = steps * breakdown.energy_per_step_joules;
+  }
+}
+
+std::int64_t Estimator::usable_device_bytes(std::int64_t device_group) const {
+  const CostInputs& inputs = state_->inputs.at(static_cast<std::size_t>(device_group));
+  const auto memory = inputs.cluster.groups[static_cast<std::size_t>(device_group)].node.device.memory_bytes;
+  return whole_bytes(static_cast<double>(memory) * inputs.memory.usable_fraction);
+}
+
+std::int64_t Estimator::usable_host_bytes(std::int64_t device_group) const {
+  // The operating system and the framework's processes take a tenth.
+  const auto& node = state_->inputs.at(static_cast<std::size_t>(device_group))
+                         .cluster.groups[static_cast<std::size_t>(device_group)]
+                         .node;
+  return whole_bytes(0.9 * static_cast<double>(node.host_memory_bytes));
+}
+
+bool Estimator::fits(const QuickCost& cost, std::int64_t device_group) const {
+  return cost.peak_device_bytes <= usable_device_bytes(device_group) &&
+         cost.peak_host_bytes_per_node <= usable_host_bytes(device_group);
+}
+
+}  // namespace cost_models

@@ -1,0 +1,63 @@
+// Bytes on one rank at its peak, by class, under the rules of the software stack.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cost_models/cost_inputs.h"
+#include "cost_models/layer_cost.h"
+#include "cost_models/pipeline.h"
+#include "cost_models/stage_cost.h"
+#include "specs/plan/cost_breakdown.h"
+
+namespace cost_models {
+
+inline constexpr std::size_t memory_classes = specs::EnumNames<specs::MemoryClass>::names.size();
+
+struct RankMemory {
+  std::array<double, memory_classes> device{};
+  double host = 0;         ///< of this rank
+  double host_pinned = 0;  ///< of this rank, beside `host`
+  double nvme = 0;
+  double& of(specs::MemoryClass memory_class) { return device[static_cast<std::size_t>(memory_class)]; }
+  double of(specs::MemoryClass memory_class) const { return device[static_cast<std::size_t>(memory_class)]; }
+  /// What the framework's allocator handed out: everything but slack, context and communicators.
+  double allocated() const;
+  /// With the allocator's slack.
+  double reserved() const;
+  /// What the driver reports as used.
+  double total() const;
+};
+
+/// One rank of a pipeline rank, as the memory formulas see it.
+struct RankLoad {
+  UnitCounts counts;  ///< of all virtual stages together
+  RankParameters parameters;
+  ShardKey shards;
+  PipelineShape pipeline;
+  double pipeline_rank = 0;
+  double micro_batch = 1;
+  double tensor = 1;  ///< of attention and FFN
+  double output_tensor = 1;
+  bool sequence_parallel = false;
+};
+
+RankMemory rank_memory(const CostInputs& inputs, const RankLoad& load);
+
+/// Bytes that one dense layer keeps for the backward pass, for each token of a micro-batch on this rank, by
+/// module. Megatron-Core with Transformer Engine; terms in the hidden size are divided by `residual_shards`
+/// (the tensor degree under sequence parallelism), q, k, v and FFN by `tensor`: 4h (norm input and output) +
+/// 2(q + k + v) + 2·attention output + 4·heads (log-sum-exp); 4h + 2f(2 + gated). Unfused attention keeps
+/// scores, softmax and dropout mask, 5·heads·sequence/tensor more.
+struct LayerActivations {
+  double attention = 0;
+  double feed_forward = 0;
+  double mixture = 0;
+  double scores = 0;       ///< part of `attention` that selective recomputation drops
+  double layer_input = 0;  ///< what full recomputation keeps
+};
+
+LayerActivations layer_activations(const CostInputs& inputs, double tensor, double residual_shards,
+                                   double context);
+
+}  // namespace cost_models

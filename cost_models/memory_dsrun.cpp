@@ -1,0 +1,74 @@
+// This project's runtime: LibTorch modules in eager execution, flat gradient buckets, AdamW moments in fp32.
+//
+// A layer keeps, for each token: its input and the two norm outputs and the residual between the halves (4h),
+// q, k, v and the attention output, both inner tensors of the FFN, the norms' statistics and the attention's
+// log-sum-exp. The loss keeps log-probabilities in fp32; logits and their gradient, both fp32, are alive when
+// it turns round.
+#include <algorithm>
+
+#include "cost_models/memory_rules.h"
+
+namespace cost_models {
+namespace {
+
+using specs::MemoryClass;
+
+LayerActivations eager_layer(const CostInputs& inputs, double t, double s) {
+  const ModelSizes& sizes = inputs.sizes;
+  const double b = inputs.element_bytes;
+  const double statistics = inputs.model.normalization == specs::Normalization::layer_norm ? 2 * b : b;
+  const double query = sizes.heads * sizes.head_dim;
+  const double key = sizes.kv_heads * sizes.head_dim;
+  LayerActivations layer;
+  layer.layer_input = b * sizes.hidden / s;
+  layer.attention = 2 * layer.layer_input + statistics + b * (2 * query + 2 * key) / t + 4 * sizes.heads / t;
+  const double inner = sizes.gate_factor > 1 ? 4 : 2;
+  layer.feed_forward = 2 * layer.layer_input + statistics + b * inner * sizes.ffn_hidden / t;
+  if (inputs.training.attention == specs::AttentionImplementation::unfused) {
+    layer.scores = 2 * b * sizes.heads * sizes.sequence / t;
+    layer.attention += layer.scores;
+  }
+  if (sizes.experts > 0)
+    layer.mixture = 2 * layer.layer_input +
+                    sizes.top_k * (b * 2 * sizes.hidden + b * inner * sizes.expert_hidden) / s +
+                    b * inner * sizes.shared_hidden / t + 12 * sizes.experts / s;
+  return layer;
+}
+
+}  // namespace
+
+RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
+  const ModelSizes& sizes = inputs.sizes;
+  const double t = load.tensor;
+  const double s = load.sequence_parallel ? t : 1;
+  const double tokens = load_tokens(inputs, load);
+  RankMemory memory;
+  add_model_states(inputs, load, inputs.element_bytes, inputs.gradient_bytes, memory);
+  const LayerActivations layer = eager_layer(inputs, t, s);
+  const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);
+  const KeptActivations kept = kept_activations(layer, load.counts);
+  memory.of(MemoryClass::activations) = kept.activations * tokens * in_flight;
+  memory.of(MemoryClass::recomputation_checkpoints) = kept.checkpoints * tokens * in_flight;
+  const double recomputed =
+      kept.checkpoints > 0
+          ? (layer.attention + (load.counts.mixtures() > 0 ? layer.mixture : layer.feed_forward)) * tokens
+          : 0;
+  const double temporaries =
+      inputs.element_bytes * (2 * sizes.hidden / s + 2 * sizes.ffn_hidden * sizes.gate_factor / t) * tokens;
+  const double layer_phase = recomputed + temporaries;
+  double output_phase = 0;
+  if (load.counts.output) {
+    const double loss_bytes = std::max(4.0, inputs.element_bytes);
+    output_phase = tokens * (3 * loss_bytes * sizes.vocabulary / load.output_tensor +
+                             2 * inputs.element_bytes * sizes.hidden);
+  }
+  if (output_phase > layer_phase) {
+    memory.of(MemoryClass::logits_and_loss) = output_phase;
+  } else {
+    memory.of(MemoryClass::recomputation_working_set) = recomputed;
+    memory.of(MemoryClass::workspace) = temporaries;
+  }
+  return memory;
+}
+
+}  // namespace cost_models

@@ -1,0 +1,186 @@
+// Megatron-Core with Transformer Engine, and Megatron-DeepSpeed around the same layers.
+//
+// The peak is the larger of two moments: the last rank's output layer (logits with their gradient in place),
+// and the backward pass of the last layer. Always there: one bf16 dummy weight gradient for each distinct
+// weight shape (Transformer Engine returns one to autograd when the real gradient is added to the main
+// buffer).
+#include <algorithm>
+#include <array>
+
+#include "cost_models/memory_rules.h"
+
+namespace cost_models {
+namespace {
+
+using specs::MemoryClass;
+
+/// Distinct weight shapes, at most a dozen.
+class Shapes {
+ public:
+  void add(double rows, double columns) {
+    for (std::size_t i = 0; i < count_; ++i)
+      if (rows_[i] == rows && columns_[i] == columns) return;
+    if (count_ == rows_.size()) return;
+    rows_[count_] = rows;
+    columns_[count_++] = columns;
+  }
+  double elements() const {
+    double sum = 0;
+    for (std::size_t i = 0; i < count_; ++i) sum += rows_[i] * columns_[i];
+    return sum;
+  }
+
+ private:
+  std::array<double, 12> rows_{}, columns_{};
+  std::size_t count_ = 0;
+};
+
+double dummy_gradient_bytes(const ModelSizes& sizes, double t, bool dense, bool mixture) {
+  Shapes shapes;
+  const double h = sizes.hidden;
+  if (sizes.latent) {
+    const double query = sizes.heads * sizes.query_key_dim / t;
+    const double content = sizes.query_key_dim - sizes.rotary_head_dim;
+    if (sizes.query_rank > 0) {
+      shapes.add(sizes.query_rank, h);
+      shapes.add(query, sizes.query_rank);
+    } else {
+      shapes.add(query, h);
+    }
+    shapes.add(sizes.key_value_rank + sizes.rotary_head_dim, h);
+    shapes.add(sizes.heads * (content + sizes.value_dim) / t, sizes.key_value_rank);
+    shapes.add(h, sizes.heads * sizes.value_dim / t);
+  } else {
+    shapes.add((sizes.heads + 2 * sizes.kv_heads) * sizes.head_dim / t, h);
+    shapes.add(h, sizes.heads * sizes.head_dim / t);
+  }
+  if (dense) {
+    shapes.add(sizes.gate_factor * sizes.ffn_hidden / t, h);
+    shapes.add(h, sizes.ffn_hidden / t);
+  }
+  if (mixture) {
+    shapes.add(sizes.gate_factor * sizes.expert_hidden, h);
+    shapes.add(h, sizes.expert_hidden);
+    if (sizes.shared_hidden > 0) {
+      shapes.add(sizes.gate_factor * sizes.shared_hidden / t, h);
+      shapes.add(h, sizes.shared_hidden / t);
+    }
+  }
+  return 2 * shapes.elements();
+}
+
+bool counts_selective(const UnitCounts& counts) {
+  constexpr auto selective = static_cast<std::size_t>(specs::Recomputation::selective);
+  return counts.attention[selective] + counts.feed_forward[selective] + counts.mixture[selective] > 0;
+}
+
+// Module-wise recomputation of Megatron-Core drops what the named modules keep.
+void drop_recomputed_modules(const CostInputs& inputs, const UnitCounts& counts, double t, double s,
+                             LayerActivations& layer) {
+  const ModelSizes& sizes = inputs.sizes;
+  using specs::RecomputedModule;
+  if (counts.recomputes(RecomputedModule::latent_up_projection))
+    layer.attention -= (4 * sizes.heads * sizes.query_key_dim + 2 * sizes.heads * sizes.value_dim) / t;
+  if (counts.recomputes(RecomputedModule::expert_activation))
+    layer.mixture -= 2 * sizes.top_k * sizes.expert_hidden / s;
+  if (counts.recomputes(RecomputedModule::normalization)) {
+    layer.attention -= 2 * sizes.hidden / s;
+    layer.feed_forward -= 2 * sizes.hidden / s;
+    layer.mixture -= 2 * sizes.hidden / s;
+  }
+  if (counts.recomputes(RecomputedModule::feed_forward))
+    layer.feed_forward -= 2 * sizes.ffn_hidden * (1 + sizes.gate_factor) / t;
+}
+
+}  // namespace
+
+RankMemory megatron_core_memory(const CostInputs& inputs, const RankLoad& load) {
+  const ModelSizes& sizes = inputs.sizes;
+  const MemoryConstants& constants = inputs.memory;
+  const StackOptions& options = inputs.profile.options;
+  const double t = load.tensor;
+  const double s = load.sequence_parallel ? t : 1;
+  const double tokens = load_tokens(inputs, load);
+  RankMemory memory;
+  add_model_states(inputs, load, inputs.element_bytes, inputs.gradient_bytes, memory);
+  LayerActivations layer = layer_activations(inputs, t, s, load.shards.context);
+  LayerActivations whole = layer;
+  if (counts_selective(load.counts)) drop_recomputed_modules(inputs, load.counts, t, s, layer);
+  const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);
+  const KeptActivations kept = kept_activations(layer, load.counts);
+  memory.of(MemoryClass::activations) = kept.activations * in_flight * tokens;
+  memory.of(MemoryClass::recomputation_checkpoints) = kept.checkpoints * in_flight * tokens;
+
+  const bool mixture = load.counts.mixtures() > 0;
+  const double dummies = inputs.profile.accumulates_in_gemm_buffers && inputs.profile.transformer_engine
+                             ? dummy_gradient_bytes(sizes, t, load.counts.feed_forwards() > 0, mixture)
+                             : 0;
+  const double output_dummy = load.counts.output && inputs.profile.transformer_engine
+                                  ? 2 * sizes.vocabulary * sizes.hidden / load.output_tensor
+                                  : 0;
+  memory.of(MemoryClass::workspace) = constants.workspace_bytes + dummies;
+  // A recomputed layer is whole again while its backward pass runs.
+  const double recomputed =
+      kept.checkpoints > 0
+          ? load.counts.checkpoint_layers * (whole.attention + (mixture ? whole.mixture : whole.feed_forward))
+          : 0;
+  const double backward_temporaries =
+      mixture ? (constants.mixture_backward_copies * sizes.top_k + 1) * 2 * sizes.hidden / s
+              : 2 * sizes.hidden / s + 2 * sizes.ffn_hidden * sizes.gate_factor / t +
+                    (s > 1 ? 4 * sizes.hidden : 0);
+  const double layer_phase = (recomputed + backward_temporaries) * tokens + output_dummy;
+  double output_phase = 0;
+  if (load.counts.output) {
+    const double logit_bytes = options.fused_cross_entropy ? 2 : constants.loss_bytes_per_logit;
+    output_phase = (options.fused_cross_entropy ? output_dummy : 0) +
+                   tokens * (logit_bytes * sizes.vocabulary / load.output_tensor + 4 * sizes.hidden / s +
+                             2 * sizes.hidden + (s > 1 ? 2 * sizes.hidden : 0));
+  }
+  if (output_phase > layer_phase) {
+    memory.of(MemoryClass::logits_and_loss) = output_phase;
+  } else {
+    memory.of(MemoryClass::recomputation_working_set) = recomputed * tokens;
+    memory.of(MemoryClass::workspace) += backward_temporaries * tokens + output_dummy;
+  }
+  return memory;
+}
+
+// BigScience: DeepSpeed's pipeline engine keeps the inputs and outputs of its stages for each micro-batch in
+// flight; its bf16 optimizer holds fp32 gradients beside the 16-bit ones, its fp16 optimizer shards gradients
+// of 16 bytes.
+RankMemory megatron_deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
+  const ModelSizes& sizes = inputs.sizes;
+  const double t = load.tensor;
+  const double tokens = load_tokens(inputs, load);
+  RankMemory memory;
+  const double parameters = static_cast<double>(load.parameters.total());
+  const double shards = load.shards.dense_shards(inputs.devices_per_node);
+  const bool fp32_gradients = inputs.gradient_bytes > 2;
+  memory.of(MemoryClass::parameters) = 2 * parameters;
+  memory.of(MemoryClass::gradients) =
+      (fp32_gradients ? 6 : 2) * parameters + (fp32_gradients ? 0 : 4 * parameters / shards);
+  memory.of(MemoryClass::optimizer_state) = 8 * parameters / shards;
+  memory.of(MemoryClass::master_weights) = 4 * parameters / shards;
+  const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);
+  const bool pipelined = load.pipeline.ranks > 1;
+  const LayerActivations layer = layer_activations(inputs, t, 1, load.shards.context);
+  const KeptActivations kept = kept_activations(layer, load.counts);
+  const double extra_states = !pipelined ? 0 : load.counts.embedding ? 1 : 2;
+  memory.of(MemoryClass::activations) = kept.activations * tokens * in_flight;
+  memory.of(MemoryClass::recomputation_checkpoints) =
+      (kept.checkpoints + extra_states * 2 * sizes.hidden) * tokens * in_flight;
+  const double scores = sizes.heads / t * sizes.sequence * tokens;
+  const double working_set = tokens * (10 * sizes.hidden + 24 * sizes.hidden / t) + 5 * scores;
+  const double temporaries = tokens * 8 * sizes.hidden / t + 4 * scores;
+  const double output_phase =
+      load.counts.output ? tokens * (10 * sizes.vocabulary / load.output_tensor + 6 * sizes.hidden) : 0;
+  if (output_phase > working_set + temporaries) {
+    memory.of(MemoryClass::logits_and_loss) = output_phase;
+  } else {
+    memory.of(MemoryClass::recomputation_working_set) = kept.checkpoints > 0 ? working_set : 0;
+    memory.of(MemoryClass::workspace) = temporaries;
+  }
+  return memory;
+}
+
+}  // namespace cost_models

@@ -1,0 +1,230 @@
+#include "cost_models/stage_cost.h"
+
+#include <algorithm>
+
+namespace cost_models {
+namespace {
+
+using specs::TimeTerm;
+
+double shards_within(double ranks, const specs::ZeroTreatment& zero, double stride, double devices_per_node) {
+  if (zero.stage < 1) return 1;
+  if (zero.shard_ranks > 0) return std::min(static_cast<double>(zero.shard_ranks), ranks);
+  if (zero.scope == specs::ShardScope::world) return ranks;
+  return std::clamp(devices_per_node / stride, 1.0, ranks);
+}
+
+double data_stride(const ShardKey& shards) {
+  // Context ranks hold the same parameters: both axes reduce together, from the inner of the two.
+  return std::min(
+      axis_stride(shards.order, specs::MeshAxis::data, shards.tensor, shards.context, shards.data),
+      axis_stride(shards.order, specs::MeshAxis::context, shards.tensor, shards.context, shards.data));
+}
+
+struct Accumulated {
+  double forward = 0;
+  double backward = 0;
+};
+
+void add_unit(const UnitCost& unit, const ModeCounts& counts, std::uint32_t modules,
+              double recompute_fraction, Accumulated& sum, TermSeconds* terms) {
+  const double all = total(counts);
+  if (all == 0) return;
+  const double selective = counts[static_cast<std::size_t>(specs::Recomputation::selective)];
+  const double full = counts[static_cast<std::size_t>(specs::Recomputation::full)];
+  const double repeated = (selective > 0 ? selective * recompute_seconds(unit, modules) : 0) +
+                          full * unit.forward * recompute_fraction;
+  sum.forward += all * unit.forward;
+  sum.backward += all * unit.backward + repeated;
+  if (terms == nullptr) return;
+  for (std::size_t i = 0; i < time_terms; ++i) (*terms)[i] += all * unit.terms[i];
+  at(*terms, TimeTerm::recomputation) += repeated;
+}
+
+// Overlap is never free: the shorter of the two still takes a part of what they share.
+double overlapped(double compute, double transfer, double interference) {
+  return std::max(compute, transfer) + interference * std::min(compute, transfer);
+}
+
+}  // namespace
+
+double ShardKey::dense_shards(double devices_per_node) const {
+  return shards_within(data * context, zero, data_stride(*this), devices_per_node);
+}
+
+double ShardKey::expert_shards(double devices_per_node) const {
+  return shards_within(expert_data(), zero, expert * expert_tensor, devices_per_node);
+}
+
+UnitCounts& UnitCounts::operator+=(const UnitCounts& other) {
+  for (std::size_t mode = 0; mode < recompute_modes; ++mode) {
+    encoder_attention[mode] += other.encoder_attention[mode];
+    attention[mode] += other.attention[mode];
+    feed_forward[mode] += other.feed_forward[mode];
+    mixture[mode] += other.mixture[mode];
+  }
+  prediction += other.prediction;
+  embedding |= other.embedding;
+  output |= other.output;
+  recomputed_modules |= other.recomputed_modules;
+  checkpoint_layers = std::max(checkpoint_layers, other.checkpoint_layers);
+  return *this;
+}
+
+UnitCounts unit_counts(const specs::ModelSpec& model, const specs::UnitRange& units,
+                       specs::Recomputation mode, std::uint32_t recomputed_modules) {
+  const UnitKinds kinds = unit_kinds(model, units);
+  UnitCounts counts;
+  const auto index = static_cast<std::size_t>(mode);
+  counts.encoder_attention[index] = static_cast<double>(kinds.encoder_attention);
+  counts.attention[index] = static_cast<double>(kinds.attention);
+  counts.feed_forward[index] = static_cast<double>(kinds.feed_forward);
+  counts.mixture[index] = static_cast<double>(kinds.mixture);
+  counts.prediction = static_cast<double>(kinds.prediction);
+  counts.embedding = kinds.embedding;
+  counts.output = kinds.output;
+  counts.recomputed_modules = mode == specs::Recomputation::selective ? recomputed_modules : 0;
+  return counts;
+}
+
+UnitCounts unit_counts(const specs::ModelSpec& model, const specs::PipelineStage& stage) {
+  const std::int64_t blocks = specs::block_count(model);
+  if (stage.recomputation.empty()) return unit_counts(model, stage.units, specs::Recomputation::none, 0);
+  const std::int64_t touched = specs::layers_touched(stage.units, blocks);
+  const std::int64_t first_layer = (std::max(stage.units.first, specs::attention_unit(0)) - 1) / 2;
+  UnitCounts counts;
+  std::int64_t done = 0;
+  for (const specs::RecomputationRun& run : stage.recomputation) {
+    const std::int64_t end = std::min(done + run.layers, touched);
+    specs::UnitRange part{std::max(stage.units.first, specs::attention_unit(first_layer + done)),
+                          std::min(stage.units.end, specs::attention_unit(first_layer + end))};
+    if (done == 0) part.first = stage.units.first;
+    if (end == touched) part.end = stage.units.end;
+    UnitCounts run_counts = unit_counts(model, part, run.mode, run.modules);
+    run_counts.checkpoint_layers = static_cast<double>(run.block_layers);
+    counts += run_counts;
+    done = end;
+    if (done == touched) break;
+  }
+  return counts;
+}
+
+RankParameters stage_parameters(const LayerCosts& costs, const UnitCounts& counts, bool tied_embeddings) {
+  RankParameters sum;
+  const auto add = [&sum](const RankParameters& each, double times) {
+    const auto count = static_cast<std::int64_t>(times);
+    sum += {each.dense * count, each.replicated * count, each.expert * count};
+  };
+  add(costs.encoder_attention.parameters, total(counts.encoder_attention));
+  add(costs.attention.parameters, total(counts.attention));
+  add(costs.feed_forward.parameters, counts.feed_forwards());
+  add(costs.mixture.parameters, counts.mixtures());
+  add(costs.prediction, counts.prediction);
+  if (counts.embedding) sum += costs.embedding.parameters;
+  if (counts.output) {
+    sum += costs.output.parameters;
+    if (tied_embeddings && !counts.embedding) sum += {costs.tied_table, 0, 0};
+  }
+  return sum;
+}
+
+StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                           const ShardKey& shards, TermSeconds* terms) {
+  const bool sharded_parameters = shards.zero.stage >= 3;
+  const double fraction = sharded_parameters ? inputs.recompute_fraction_sharded : inputs.recompute_fraction;
+  Accumulated layers;
+  const std::uint32_t modules = counts.recomputed_modules;
+  add_unit(costs.encoder_attention, counts.encoder_attention, modules, fraction, layers, terms);
+  add_unit(costs.attention, counts.attention, modules, fraction, layers, terms);
+  add_unit(costs.feed_forward, counts.feed_forward, modules, fraction, layers, terms);
+  add_unit(costs.mixture, counts.mixture, modules, fraction, layers, terms);
+  if (shards.zero.stage >= 2) {
+    const double ranks = shards.dense_shards(inputs.devices_per_node);
+    const double groups = counts.attentions();  // one collective a layer
+    UnitCounts layer_counts = counts;
+    layer_counts.embedding = layer_counts.output = false;
+    const RankParameters layer_parameters = stage_parameters(costs, layer_counts, false);
+    const double elements = static_cast<double>(layer_parameters.dense);
+    const RankGroup group = rank_group(ranks, data_stride(shards), inputs.links.data.domain_devices);
+    const auto per_layer = [&](Collective kind, double bytes) {
+      if (groups == 0) return 0.0;
+      return groups * collective_seconds(kind, bytes / groups, group, inputs.links.data).total();
+    };
+    const double reduced_bytes = inputs.reduction_bytes;
+    const double reduce = per_layer(Collective::reduce_scatter, reduced_bytes * elements);
+    const double gather =
+        sharded_parameters ? per_layer(Collective::all_gather, inputs.element_bytes * elements) : 0;
+    const double interference = inputs.exposed.gather_interference;
+    const double forward = overlapped(layers.forward, gather, interference);
+    const double backward = overlapped(layers.backward, gather + reduce, interference);
+    if (terms != nullptr) {
+      const double added = forward - layers.forward + backward - layers.backward;
+      const double both = 2 * gather + reduce;
+      if (both > 0) {
+        at(*terms, TimeTerm::parameter_gather) += added * 2 * gather / both;
+        at(*terms, TimeTerm::gradient_reduction) += added * reduce / both;
+      }
+    }
+    layers = {forward, backward};
+  }
+  StageSeconds seconds{layers.forward, layers.backward};
+  for (const auto& [present, unit] :
+       {std::pair{counts.embedding, &costs.embedding}, {counts.output, &costs.output}}) {
+    if (!present) continue;
+    seconds.forward += unit->forward;
+    seconds.backward += unit->backward;
+    if (terms != nullptr)
+      for (std::size_t i = 0; i < time_terms; ++i) (*terms)[i] += unit->terms[i];
+  }
+  return seconds;
+}
+
+StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& parameters,
+                                const ShardKey& shards) {
+  StepEndSeconds seconds;
+  const double dense = static_cast<double>(parameters.dense);
+  const double expert = static_cast<double>(parameters.expert);
+  const LinkRates& links = inputs.links.data;
+  if (shards.zero.stage < 3) {
+    const double ranks = shards.data * shards.context;
+    const RankGroup group = rank_group(ranks, data_stride(shards), links.domain_devices);
+    const RankGroup expert_group =
+        rank_group(shards.expert_data(), shards.expert * shards.expert_tensor, links.domain_devices);
+    const auto one_way = [&](double bytes_per_parameter) {
+      return collective_seconds(Collective::all_gather, dense * bytes_per_parameter, group, links).transfer +
+             collective_seconds(Collective::all_gather, expert * bytes_per_parameter, expert_group, links)
+                 .transfer;
+    };
+    const double bucket_bytes = shards.gradient_bucket_bytes > 0 ? shards.gradient_bucket_bytes : 100e6;
+    const double buckets = std::max(1.0, dense * inputs.element_bytes / bucket_bytes);
+    const double bucket_latency = ranks > 1
+                                      ? links.network_step_seconds * std::max(group.domains() - 1, 0.0) +
+                                            links.link_step_seconds * ranks
+                                      : 0;
+    const bool reduced_in_backward = shards.zero.stage == 2;
+    const double gradient_ways = shards.zero.stage == 0 ? 2 : 1;
+    if (!reduced_in_backward)
+      seconds.gradient_reduction =
+          inputs.exposed.data * (gradient_ways * one_way(inputs.reduction_bytes) + buckets * bucket_latency);
+    if (shards.zero.stage >= 1)
+      seconds.parameter_gather = inputs.exposed.data * one_way(inputs.element_bytes);
+  }
+  const double bandwidth = inputs.memory_bound.bytes_per_second;
+  const double owned = dense / shards.dense_shards(inputs.devices_per_node) +
+                       expert / shards.expert_shards(inputs.devices_per_node);
+  // Gradients, two moments and master weights read and written, and the 16-bit copy; gradients zeroed.
+  constexpr double bytes_per_owned_parameter = 36;
+  constexpr double bytes_per_parameter = 4;
+  const bool offloaded = shards.offload.optimizer.device != specs::OffloadDevice::none;
+  const double moved = offloaded ? static_cast<double>(shards.offload.optimizer.eighths) / 8 : 0;
+  seconds.optimizer_update = inputs.optimizer_traffic * owned * bytes_per_owned_parameter / bandwidth +
+                             dense * bytes_per_parameter / bandwidth;
+  if (moved > 0) {
+    seconds.optimizer_update +=
+        moved * owned * inputs.devices_per_node / inputs.cpu_adam_parameters_per_second;
+    seconds.offload_transfer = moved * owned * 2 * 4 / inputs.host_link_bytes_per_second;
+  }
+  return seconds;
+}
+
+}  // namespace cost_models

@@ -1,0 +1,94 @@
+// What one rank of a pipeline stage does for one micro-batch and for one step: its units' time, its share of
+// ZeRO-3 gathers, its gradient reduction and its optimizer update.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "cost_models/cost_inputs.h"
+#include "cost_models/layer_cost.h"
+#include "specs/plan/placement.h"
+
+namespace cost_models {
+
+inline constexpr std::size_t recompute_modes = specs::EnumNames<specs::Recomputation>::names.size();
+
+/// Units of one kind by recomputation mode.
+using ModeCounts = std::array<double, recompute_modes>;
+inline double total(const ModeCounts& counts) { return counts[0] + counts[1] + counts[2]; }
+
+/// How many units of each kind a stage or a rank holds.
+struct UnitCounts {
+  ModeCounts encoder_attention{};
+  ModeCounts attention{};
+  ModeCounts feed_forward{};
+  ModeCounts mixture{};
+  double prediction = 0;
+  bool embedding = false;
+  bool output = false;
+  std::uint32_t recomputed_modules = 0;  ///< of the selectively recomputed layers; 0: core attention
+  double checkpoint_layers = 1;          ///< full recomputation: layers from one checkpoint to the next
+
+  double attentions() const { return total(encoder_attention) + total(attention); }
+  double feed_forwards() const { return total(feed_forward); }
+  double mixtures() const { return total(mixture); }
+  bool recomputes(specs::RecomputedModule module) const {
+    const auto bits = recomputed_modules != 0
+                          ? recomputed_modules
+                          : static_cast<std::uint32_t>(specs::RecomputedModule::core_attention);
+    return (bits & static_cast<std::uint32_t>(module)) != 0;
+  }
+  UnitCounts& operator+=(const UnitCounts& other);
+  bool operator==(const UnitCounts&) const = default;
+};
+
+/// The counts of a range of units whose layers are all treated alike.
+UnitCounts unit_counts(const specs::ModelSpec& model, const specs::UnitRange& units,
+                       specs::Recomputation mode, std::uint32_t recomputed_modules);
+/// The counts of a stage, run by run.
+UnitCounts unit_counts(const specs::ModelSpec& model, const specs::PipelineStage& stage);
+
+/// The part of a placement that a stage's data-parallel work depends on.
+struct ShardKey {
+  double tensor = 1;
+  double context = 1;
+  double data = 1;
+  double expert = 1;
+  double expert_tensor = 1;
+  specs::AxisOrder order = specs::default_axis_order;
+  specs::ZeroTreatment zero;
+  specs::StageOffload offload;
+  double gradient_bucket_bytes = 0;  ///< 0: the stack's own
+  double local_steps = 1;
+  /// Ranks over which dense states are sharded (1 at ZeRO-0).
+  double dense_shards(double devices_per_node) const;
+  double expert_shards(double devices_per_node) const;
+  double expert_data() const { return tensor * context * data / (expert * expert_tensor); }
+};
+
+struct StageSeconds {
+  double forward = 0;   ///< of one micro-batch, gathers included
+  double backward = 0;  ///< the same, with recomputation
+  double total() const { return forward + backward; }
+};
+
+/// Seconds of a step that a stage adds after its last backward pass.
+struct StepEndSeconds {
+  double gradient_reduction = 0;  ///< exposed
+  double parameter_gather = 0;    ///< exposed
+  double optimizer_update = 0;
+  double offload_transfer = 0;
+  double total() const { return gradient_reduction + parameter_gather + optimizer_update + offload_transfer; }
+};
+
+/// Parameters on one rank.
+RankParameters stage_parameters(const LayerCosts& costs, const UnitCounts& counts, bool tied_embeddings);
+
+/// Time of one micro-batch. With `terms`, adds each term's exposed share; they sum to the total.
+StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                           const ShardKey& shards, TermSeconds* terms = nullptr);
+
+StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& parameters,
+                                const ShardKey& shards);
+
+}  // namespace cost_models

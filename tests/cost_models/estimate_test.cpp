@@ -1,0 +1,133 @@
+#include "cost_models/estimate.h"
+
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/cost_models/model_fixtures.h"
+
+namespace cost_models {
+namespace {
+
+using testing::deepseek_v3;
+using testing::experiment;
+using testing::gpt;
+using testing::llama;
+
+template <class Value>
+Value pick(std::mt19937& random, std::initializer_list<Value> values) {
+  return *(values.begin() + std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random));
+}
+
+specs::RegularPlacement random_placement(std::mt19937& random, bool mixture) {
+  specs::RegularPlacement placement;
+  placement.tensor = pick<std::int64_t>(random, {1, 2, 4, 8});
+  placement.context = pick<std::int64_t>(random, {1, 1, 2});
+  placement.pipeline = pick<std::int64_t>(random, {1, 2, 4, 8, 12});
+  placement.data = pick<std::int64_t>(random, {1, 2, 8, 64});
+  if (mixture) placement.expert = pick<std::int64_t>(random, {1, 2});
+  placement.micro_batch = pick<std::int64_t>(random, {1, 2, 4});
+  placement.accumulation = pick<std::int64_t>(random, {1, 8, 96});
+  placement.schedule =
+      placement.pipeline == 1
+          ? specs::ScheduleKind::one_forward_one_backward
+          : pick(random, {specs::ScheduleKind::gpipe, specs::ScheduleKind::one_forward_one_backward,
+                          specs::ScheduleKind::interleaved, specs::ScheduleKind::zero_bubble_h1});
+  if (placement.schedule == specs::ScheduleKind::interleaved) placement.virtual_stages = 3;
+  placement.sequence_parallel = placement.tensor > 1 && pick(random, {false, true});
+  placement.recomputation =
+      pick(random, {specs::Recomputation::none, specs::Recomputation::selective, specs::Recomputation::full});
+  placement.zero.stage = pick<std::int64_t>(random, {0, 1, 2, 3});
+  if (placement.zero.stage > 0 && pick(random, {false, false, true}))
+    placement.offload.optimizer = {specs::OffloadDevice::cpu, 8};
+  return placement;
+}
+
+class QuickEqualsEstimate : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(QuickEqualsEstimate, OnRandomRegularPlacements) {
+  std::mt19937 random(7);
+  for (const auto& model :
+       {gpt(96, 12288, 96, 51200, 2048), deepseek_v3(), llama(32, 4096, 32, 8, 14336, 128256)}) {
+    const Estimator estimator(experiment(model, 128, 1536, 2048, GetParam()));
+    for (int i = 0; i < 300; ++i) {
+      const specs::RegularPlacement regular = random_placement(random, model.mixture.has_value());
+      const QuickCost quick = estimator.quick(regular);
+      const specs::CostBreakdown full =
+          estimator.estimate(specs::regular_placement(regular, specs::block_count(model)));
+      EXPECT_NEAR(quick.step_seconds, full.step_seconds, 1e-9 * full.step_seconds);
+      EXPECT_NEAR(static_cast<double>(quick.peak_device_bytes), static_cast<double>(full.peak_device_bytes),
+                  16);
+      EXPECT_NEAR(static_cast<double>(quick.peak_host_bytes_per_node),
+                  static_cast<double>(full.peak_host_bytes_per_node), 16);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Stacks, QuickEqualsEstimate,
+                         ::testing::Values("megatron-core", "nemo", "fsdp2", "deepspeed",
+                                           "megatron-deepspeed", "dsrun"));
+
+TEST(Estimate, ExposedSecondsOfTheJobAndOfEachRankAddUpToTheStep) {
+  const specs::ModelSpec model = gpt(96, 12288, 96, 51200, 2048);
+  const Estimator estimator(experiment(model, 128, 1536, 2048));
+  std::mt19937 random(11);
+  for (int i = 0; i < 100; ++i) {
+    const specs::CostBreakdown cost =
+        estimator.estimate(specs::regular_placement(random_placement(random, false), model.layers));
+    std::map<std::int64_t, double> sums;
+    for (const specs::TimeEntry& entry : cost.time) sums[entry.pipeline_rank] += entry.exposed_seconds;
+    for (const auto& [rank, sum] : sums)
+      EXPECT_NEAR(sum, cost.step_seconds, 1e-9 * cost.step_seconds) << rank;
+    std::map<std::int64_t, std::int64_t> bytes;
+    for (const specs::MemoryEntry& entry : cost.memory)
+      if (entry.location == specs::MemoryLocation::device) bytes[entry.pipeline_rank] += entry.bytes;
+    std::int64_t peak = 0;
+    for (const auto& [rank, sum] : bytes) peak = std::max(peak, sum);
+    EXPECT_NEAR(static_cast<double>(peak), static_cast<double>(cost.peak_device_bytes), 16);
+  }
+}
+
+TEST(Estimate, ReproducesTheLayoutOfGpt3OnAThousandDevices) {
+  // Narayanan et al. 2021, table 1: 175B on 1,024 A100 at 1,536 sequences, 140 TFLOP/s a device, about 23 s a
+  // step.
+  specs::Experiment run = experiment(gpt(96, 12288, 96, 51200, 2048), 128, 1536, 2048, "megatron-2021");
+  run.training.attention = specs::AttentionImplementation::unfused;
+  run.training.precision = specs::Precision::fp16;
+  run.training.gradient_precision = run.training.reduction_precision = specs::Precision::fp16;
+  specs::RegularPlacement placement;
+  placement.tensor = 8;
+  placement.pipeline = 16;
+  placement.data = 8;
+  placement.accumulation = 192;
+  placement.recomputation = specs::Recomputation::full;
+  const QuickCost cost = Estimator(run).quick(placement);
+  EXPECT_NEAR(cost.step_seconds, 31.5, 2);
+  EXPECT_TRUE(Estimator(run).fits(cost));
+  placement.pipeline = 1;
+  placement.data = 128;
+  placement.accumulation = 12;
+  EXPECT_FALSE(Estimator(run).fits(Estimator(run).quick(placement)));  // 44 GB of weights alone
+}
+
+TEST(Estimate, ChargesZeroTwoItsReductionInEachMicroBatch) {
+  const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
+  const Estimator estimator(experiment(model, 16, 1024, 2048));
+  specs::RegularPlacement placement;
+  placement.data = 128;
+  placement.accumulation = 8;
+  placement.zero.stage = 1;
+  const double one = estimator.quick(placement).step_seconds;
+  placement.zero.stage = 2;
+  EXPECT_GT(estimator.quick(placement).step_seconds, one);
+}
+
+TEST(Estimate, TellsThatAStackWithoutConstantsIsPricedWithTheNearest) {
+  const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
+  EXPECT_TRUE(Estimator(experiment(model, 1, 8, 2048, "nemo")).profile().exact);
+  EXPECT_FALSE(Estimator(experiment(model, 1, 8, 2048, "colossal-ai")).profile().exact);
+}
+
+}  // namespace
+}  // namespace cost_models
