@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <deque>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -116,33 +118,45 @@ void build_1f1b(const Schedule& schedule, std::int32_t rank, RankBuilder& builde
   for (std::int32_t index = 0; index < warm_up; ++index) builder.backward();
 }
 
-/// Position `index` in the order in which a rank's chunks meet the micro-batches: a group of `group`
-/// micro-batches passes chunk after chunk before the next group starts; the last group may be smaller.
-struct Slot {
-  std::size_t chunk = 0;
-  std::int32_t micro_batch = 0;
+/// The order in which a rank's chunks meet the micro-batches: a group passes chunk after chunk before the
+/// next group starts. Where the group size does not divide the micro-batches, groups are made as equal as
+/// they go and no smaller, the larger ones first: a small last group would wait for itself to come round.
+struct InterleavedOrder {
+  struct Slot {
+    std::size_t chunk = 0;
+    std::int32_t micro_batch = 0;
+  };
+  std::vector<Slot> slots;
+  std::int32_t largest_group = 0;
+
+  explicit InterleavedOrder(const Schedule& schedule) {
+    const std::int32_t asked =
+        schedule.micro_batch_group == 0 ? schedule.pipeline_ranks : schedule.micro_batch_group;
+    const std::int32_t groups = std::max(1, schedule.micro_batches / asked);
+    largest_group = (schedule.micro_batches + groups - 1) / groups;
+    std::int32_t base = 0;
+    for (std::int32_t group = 0; group < groups; ++group) {
+      const std::int32_t size =
+          schedule.micro_batches / groups + (group < schedule.micro_batches % groups ? 1 : 0);
+      for (std::int32_t chunk = 0; chunk < schedule.virtual_stages; ++chunk)
+        for (std::int32_t index = 0; index < size; ++index)
+          slots.push_back({static_cast<std::size_t>(chunk), base + index});
+      base += size;
+    }
+  }
 };
 
-Slot interleaved_slot(const Schedule& schedule, std::int32_t group, std::int32_t index) {
-  const std::int32_t base = index / (group * schedule.virtual_stages) * group;
-  const std::int32_t size = std::min(group, schedule.micro_batches - base);
-  const std::int32_t within = index - base * schedule.virtual_stages;
-  return {static_cast<std::size_t>(within / size), base + within % size};
-}
-
 void build_interleaved(const Schedule& schedule, std::int32_t rank, RankBuilder& builder) {
-  const std::int32_t asked =
-      schedule.micro_batch_group == 0 ? schedule.pipeline_ranks : schedule.micro_batch_group;
-  const std::int32_t group = std::min(asked, schedule.micro_batches);  // a larger group is the batch
-  const std::int32_t total = schedule.micro_batches * schedule.virtual_stages;
-  const std::int32_t warm_up =
-      std::min(2 * (schedule.pipeline_ranks - rank - 1) + (schedule.virtual_stages - 1) * group, total);
+  const InterleavedOrder order(schedule);
+  const auto total = static_cast<std::int32_t>(order.slots.size());
+  const std::int32_t warm_up = std::min(
+      2 * (schedule.pipeline_ranks - rank - 1) + (schedule.virtual_stages - 1) * order.largest_group, total);
   const auto forward = [&](std::int32_t index) {
-    const Slot slot = interleaved_slot(schedule, group, index);
+    const InterleavedOrder::Slot slot = order.slots[static_cast<std::size_t>(index)];
     builder.append(ActionKind::forward, slot.chunk, slot.micro_batch);
   };
   const auto backward = [&](std::int32_t index) {
-    const Slot slot = interleaved_slot(schedule, group, index);
+    const InterleavedOrder::Slot slot = order.slots[static_cast<std::size_t>(index)];
     const auto chunks = static_cast<std::size_t>(schedule.virtual_stages);
     builder.append(ActionKind::backward, chunks - 1 - slot.chunk, slot.micro_batch);
   };
@@ -204,6 +218,63 @@ void build_zero_bubble_v(const Schedule& schedule, std::int32_t rank, RankBuilde
   while (builder.waiting(0) > 0) builder.weight_gradient(0);
 }
 
+/// DualPipe in its V form ("cut in half": DeepSeek-V3 technical report, section 3.2.1, with the two
+/// directions folded onto the two chunks of a rank). A forward of one micro-batch stands beside the backward
+/// of another, so that the communication of one hides behind the other.
+void build_dual_pipe(const Schedule& schedule, std::int32_t rank, RankBuilder& builder) {
+  const std::int32_t after = schedule.pipeline_ranks - 1 - rank;
+  const std::int32_t before = rank + 1;
+  const auto repeat = [](std::int32_t count, const auto& body) {
+    for (std::int32_t index = 0; index < count; ++index) body(index);
+  };
+  std::deque<std::size_t> waiting;  // chunks whose weight gradients wait, oldest first
+  const auto input_gradient = [&](std::size_t chunk) {
+    builder.input_gradient(chunk);
+    waiting.push_back(chunk);
+  };
+  const auto oldest_weight_gradient = [&] {
+    builder.weight_gradient(waiting.front());
+    waiting.pop_front();
+  };
+  const auto forward_and_backward = [&](std::size_t forward_chunk, std::size_t backward_chunk) {
+    builder.forward(forward_chunk);
+    builder.backward(backward_chunk);
+  };
+
+  repeat(2 * after, [&](std::int32_t) { builder.forward(0); });
+  repeat(before, [&](std::int32_t) {
+    builder.forward(0);
+    builder.forward(1);
+  });
+  repeat(after, [&](std::int32_t) {
+    input_gradient(1);
+    oldest_weight_gradient();
+    builder.forward(1);
+  });
+  repeat(schedule.micro_batches - 2 * schedule.pipeline_ranks + before, [&](std::int32_t) {
+    forward_and_backward(0, 1);
+    forward_and_backward(1, 0);
+  });
+  repeat(after, [&](std::int32_t) {
+    builder.backward(1);
+    forward_and_backward(1, 0);
+  });
+  // From the middle on weight gradients are put off: what follows waits for input gradients alone.
+  const std::int32_t middle = before / 2;
+  const bool odd = rank % 2 == 1;
+  repeat(before, [&](std::int32_t index) {
+    const bool put_off_1 = index > middle || (index == middle && odd);
+    const bool put_off_0 = index >= middle;
+    put_off_1 ? input_gradient(1) : builder.backward(1);
+    put_off_0 ? input_gradient(0) : builder.backward(0);
+  });
+  repeat(after, [&](std::int32_t) {
+    oldest_weight_gradient();
+    input_gradient(0);
+  });
+  while (!waiting.empty()) oldest_weight_gradient();
+}
+
 }  // namespace
 
 Schedule generate_schedule(ScheduleKind kind, std::int32_t pipeline_ranks, std::int32_t virtual_stages,
@@ -238,6 +309,7 @@ Schedule generate_schedule(ScheduleKind kind, std::int32_t pipeline_ranks, std::
         build_zero_bubble_v(schedule, rank, builder);
         break;
       case ScheduleKind::dual_pipe_v:
+        build_dual_pipe(schedule, rank, builder);
         break;
     }
     schedule.rank_actions.push_back(builder.take());

@@ -14,7 +14,9 @@ std::int64_t peak_in_flight(ScheduleKind kind, std::int64_t pipeline_ranks, std:
     case ScheduleKind::interleaved: {
       // The first backward waits until the group has passed all chunks but the last, plus the way to the last
       // rank and back (Narayanan et al. 2021, section 2.2).
-      const std::int64_t together = std::min(group == 0 ? pipeline_ranks : group, micro_batches);
+      const std::int64_t groups =
+          std::max<std::int64_t>(1, micro_batches / (group == 0 ? pipeline_ranks : group));
+      const std::int64_t together = (micro_batches + groups - 1) / groups;
       const std::int64_t ahead = 2 * (pipeline_ranks - pipeline_rank - 1) + (virtual_stages - 1) * together;
       return std::min(ahead + 1, micro_batches * virtual_stages);
     }

@@ -102,7 +102,7 @@ struct Schedule {
   std::int32_t virtual_stages = 1;  ///< stages a pipeline rank holds
   std::int32_t micro_batches = 1;   ///< of one replica in one step
   std::int32_t micro_batch_group =
-      0;  ///< interleaved: micro-batches that go round together; 0: pipeline ranks
+      0;  ///< interleaved: micro-batches that go round together, at least; 0: pipeline ranks
   std::vector<std::vector<Action>> rank_actions;
 
   std::int32_t stages() const { return pipeline_ranks * virtual_stages; }

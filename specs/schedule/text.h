@@ -27,8 +27,4 @@ Result<Schedule> from_text(const Schedule& shape, const std::vector<std::string>
                            const std::string& name = "schedule",
                            const std::vector<SourcePosition>& starts = {});
 
-/// The schedule as a table for eyes: one row a pipeline rank, one column a time unit (F, I, W one, B two),
-/// run as early as the dependencies allow, without communication.
-std::string to_grid(const Schedule& schedule);
-
 }  // namespace specs
