@@ -53,7 +53,7 @@ std::string schedule_refusal(ScheduleKind kind, std::int64_t pipeline_ranks, std
     return fmt::format("micro_batch_group {} must be 0 or in [{}, {}], at least the pipeline ranks", group,
                        pipeline_ranks, most);
   if (kind == ScheduleKind::dual_pipe_v && micro_batches < 2 * pipeline_ranks)
-    return fmt::format("schedule dualpipe needs micro-batches ≥ 2 × pipeline ranks {} = {}, not {}",
+    return fmt::format("schedule dualpipe-v needs micro-batches ≥ 2 × pipeline ranks {} = {}, not {}",
                        pipeline_ranks, 2 * pipeline_ranks, micro_batches);
   return {};
 }
@@ -71,8 +71,8 @@ class RankBuilder {
   }
 
   void forward(std::size_t chunk = 0) { append(ActionKind::forward, chunk, next_[chunk].forward++); }
-  void backward(std::size_t chunk = 0) {
-    append(ActionKind::backward, chunk, next_[chunk].backward++);
+  void backward(std::size_t chunk = 0, bool with_previous = false) {
+    append(ActionKind::backward, chunk, next_[chunk].backward++, with_previous);
     ++next_[chunk].weight;
   }
   void input_gradient(std::size_t chunk = 0) {
@@ -86,8 +86,9 @@ class RankBuilder {
   std::int32_t forwards(std::size_t chunk = 0) const { return next_[chunk].forward; }
   std::int32_t backwards(std::size_t chunk = 0) const { return next_[chunk].backward; }
 
-  void append(ActionKind kind, std::size_t chunk, std::int32_t micro_batch) {
-    if (micro_batch < micro_batches_) actions_.push_back({kind, stages_.at(chunk), micro_batch});
+  void append(ActionKind kind, std::size_t chunk, std::int32_t micro_batch, bool with_previous = false) {
+    if (micro_batch < micro_batches_)
+      actions_.push_back({kind, stages_.at(chunk), micro_batch, with_previous});
   }
   std::vector<Action> take() { return std::move(actions_); }
 
@@ -218,10 +219,10 @@ void build_zero_bubble_v(const Schedule& schedule, std::int32_t rank, RankBuilde
   while (builder.waiting(0) > 0) builder.weight_gradient(0);
 }
 
-/// DualPipe in its V form ("cut in half": DeepSeek-V3 technical report, section 3.2.1, with the two
+/// DualPipe in its V form ("cut in half"; DeepSeek-V3 technical report, section 3.2.1, with the two
 /// directions folded onto the two chunks of a rank). A forward of one micro-batch stands beside the backward
 /// of another, so that the communication of one hides behind the other.
-void build_dual_pipe(const Schedule& schedule, std::int32_t rank, RankBuilder& builder) {
+void build_dual_pipe_v(const Schedule& schedule, std::int32_t rank, RankBuilder& builder) {
   const std::int32_t after = schedule.pipeline_ranks - 1 - rank;
   const std::int32_t before = rank + 1;
   const auto repeat = [](std::int32_t count, const auto& body) {
@@ -238,7 +239,7 @@ void build_dual_pipe(const Schedule& schedule, std::int32_t rank, RankBuilder& b
   };
   const auto forward_and_backward = [&](std::size_t forward_chunk, std::size_t backward_chunk) {
     builder.forward(forward_chunk);
-    builder.backward(backward_chunk);
+    builder.backward(backward_chunk, true);
   };
 
   repeat(2 * after, [&](std::int32_t) { builder.forward(0); });
@@ -309,7 +310,7 @@ Schedule generate_schedule(ScheduleKind kind, std::int32_t pipeline_ranks, std::
         build_zero_bubble_v(schedule, rank, builder);
         break;
       case ScheduleKind::dual_pipe_v:
-        build_dual_pipe(schedule, rank, builder);
+        build_dual_pipe_v(schedule, rank, builder);
         break;
     }
     schedule.rank_actions.push_back(builder.take());

@@ -23,27 +23,40 @@ std::vector<std::vector<Cell>> place(const Schedule& schedule) {
   std::vector<std::vector<std::int64_t>> forward_end(stages,
                                                      std::vector<std::int64_t>(micro_batches, unknown));
   std::vector<std::vector<std::int64_t>> gradient_end = forward_end;
+  const auto is_gradient = [](const Action& action) {
+    return action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient;
+  };
+  const auto ready = [&](const Action& action) -> std::int64_t {
+    const auto stage = static_cast<std::size_t>(action.stage);
+    const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
+    if (action.kind == ActionKind::forward && stage > 0) return forward_end[stage - 1][micro_batch];
+    if (is_gradient(action) && stage + 1 < stages) return gradient_end[stage + 1][micro_batch];
+    return 0;
+  };
   std::vector<std::vector<Cell>> rows(schedule.rank_actions.size());
   std::vector<std::size_t> next(rows.size());
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t rank = 0; rank < rows.size(); ++rank)
       for (; next[rank] < schedule.rank_actions[rank].size(); ++next[rank], moved = true) {
-        const Action& action = schedule.rank_actions[rank][next[rank]];
+        const std::vector<Action>& actions = schedule.rank_actions[rank];
+        const Action& action = actions[next[rank]];
+        if (!is_gradient(action) && action.kind != ActionKind::forward &&
+            action.kind != ActionKind::weight_gradient)
+          continue;
+        std::int64_t start = ready(action);
+        // Two that run together start when both can.
+        if (next[rank] + 1 < actions.size() && actions[next[rank] + 1].with_previous && start != unknown) {
+          const std::int64_t other = ready(actions[next[rank] + 1]);
+          start = other == unknown ? unknown : std::max(start, other);
+        }
+        if (start == unknown) break;
+        if (!rows[rank].empty()) start = std::max(start, rows[rank].back().start + rows[rank].back().length);
+        const Cell cell{start, action.kind == ActionKind::backward ? 2 : 1, action};
         const auto stage = static_cast<std::size_t>(action.stage);
         const auto micro_batch = static_cast<std::size_t>(action.micro_batch);
-        const bool gradient =
-            action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient;
-        std::int64_t ready = 0;
-        if (action.kind == ActionKind::forward && stage > 0) ready = forward_end[stage - 1][micro_batch];
-        if (gradient && stage + 1 < stages) ready = gradient_end[stage + 1][micro_batch];
-        if (!gradient && action.kind != ActionKind::forward && action.kind != ActionKind::weight_gradient)
-          continue;
-        if (ready == unknown) break;
-        const std::int64_t free = rows[rank].empty() ? 0 : rows[rank].back().start + rows[rank].back().length;
-        const Cell cell{std::max(free, ready), action.kind == ActionKind::backward ? 2 : 1, action};
         if (action.kind == ActionKind::forward) forward_end[stage][micro_batch] = cell.start + cell.length;
-        if (gradient) gradient_end[stage][micro_batch] = cell.start + cell.length;
+        if (is_gradient(action)) gradient_end[stage][micro_batch] = cell.start + cell.length;
         rows[rank].push_back(cell);
       }
   }

@@ -68,8 +68,12 @@ class Lowering {
   static bool ends_gradient(ActionKind kind) {
     return kind == ActionKind::backward || kind == ActionKind::weight_gradient;
   }
+  /// On the rank that holds `stage`.
+  void emit_for(std::int32_t stage, const Action& action) {
+    lowered_.rank_actions[index_of(compute_.rank_of_stage(stage))].push_back(action);
+  }
   void emit(std::int32_t stage, ActionKind kind, std::int32_t micro_batch) {
-    lowered_.rank_actions[index_of(compute_.rank_of_stage(stage))].push_back({kind, stage, micro_batch});
+    emit_for(stage, {kind, stage, micro_batch});
   }
   bool reshards_into(std::int32_t stage) const {
     return std::find(options_.reshard_before.begin(), options_.reshard_before.end(), stage) !=
@@ -84,18 +88,28 @@ class Lowering {
     return true;
   }
 
+  /// Actions that the next one starts together with, itself included.
+  std::size_t together(std::size_t rank) const {
+    const std::vector<Action>& actions = compute_.rank_actions[rank];
+    const std::size_t next = ranks_[rank].next;
+    return next + 1 < actions.size() && actions[next + 1].with_previous ? 2 : 1;
+  }
+
   void start(std::size_t rank, std::int64_t now) {
     Rank& state = ranks_[rank];
     const std::vector<Action>& actions = compute_.rank_actions[rank];
-    if (state.busy_until != not_yet || state.next == actions.size() || !ready(actions[state.next])) return;
-    const Action& action = actions[state.next];
-    if (action.kind == ActionKind::forward && reshards_into(action.stage))
-      emit(action.stage, ActionKind::reshard_activation, action.micro_batch);
-    if (is_gradient(action.kind) && reshards_into(action.stage + 1))
-      emit(action.stage, ActionKind::reshard_gradient, action.micro_batch);
-    if (uses_parameters(action.kind)) emit(action.stage, ActionKind::gather_parameters, action.micro_batch);
-    emit(action.stage, action.kind, action.micro_batch);
-    state.busy_until = now + duration_of(action.kind);
+    if (state.busy_until != not_yet || state.next == actions.size()) return;
+    const auto first = actions.begin() + static_cast<std::ptrdiff_t>(state.next);
+    const auto end = first + static_cast<std::ptrdiff_t>(together(rank));
+    if (!std::all_of(first, end, [&](const Action& action) { return ready(action); })) return;
+    for (auto action = first; action != end; ++action)
+      if (uses_parameters(action->kind))
+        emit(action->stage, ActionKind::gather_parameters, action->micro_batch);
+    state.busy_until = now;
+    for (auto action = first; action != end; ++action) {
+      lowered_.rank_actions[rank].push_back(*action);
+      state.busy_until += duration_of(action->kind);
+    }
   }
 
   bool uses_parameters(ActionKind kind) const {
@@ -104,15 +118,18 @@ class Lowering {
 
   void finish(std::size_t rank) {
     Rank& state = ranks_[rank];
-    const Action& action = compute_.rank_actions[rank][state.next++];
+    const std::size_t end = state.next + together(rank);
+    for (; state.next < end; ++state.next) finish(compute_.rank_actions[rank][state.next]);
     state.busy_until = not_yet;
+  }
+
+  void finish(const Action& action) {
     if (uses_parameters(action.kind)) emit(action.stage, ActionKind::release_parameters, action.micro_batch);
     if (action.kind == ActionKind::forward && action.stage + 1 < compute_.stages())
-      hand_over(action, action.stage + 1, ActionKind::send_activation, ActionKind::receive_activation,
+      hand_over(action, action.stage + 1, reshards_into(action.stage + 1), activation_ways,
                 activation_ready_);
     if (is_gradient(action.kind) && action.stage > 0)
-      hand_over(action, action.stage - 1, ActionKind::send_gradient, ActionKind::receive_gradient,
-                gradient_ready_);
+      hand_over(action, action.stage - 1, reshards_into(action.stage), gradient_ways, gradient_ready_);
     if (!ends_gradient(action.kind)) return;
     const bool complete = --gradients_left_[index_of(action.stage)] == 0;
     if (options_.zero_stage >= 2 && !(complete && is_tied(action.stage)))
@@ -120,10 +137,25 @@ class Lowering {
     if (complete) finish_stage(action);
   }
 
-  void hand_over(const Action& action, std::int32_t to, ActionKind send, ActionKind receive, Table& ready) {
-    if (compute_.rank_of_stage(action.stage) != compute_.rank_of_stage(to)) {
-      emit(action.stage, send, action.micro_batch);
-      emit(to, receive, action.micro_batch);
+  /// The actions that carry a tensor to another stage.
+  struct Ways {
+    ActionKind send;
+    ActionKind receive;
+    ActionKind reshard;
+  };
+  static constexpr Ways activation_ways{ActionKind::send_activation, ActionKind::receive_activation,
+                                        ActionKind::reshard_activation};
+  static constexpr Ways gradient_ways{ActionKind::send_gradient, ActionKind::receive_gradient,
+                                      ActionKind::reshard_gradient};
+
+  void hand_over(const Action& action, std::int32_t to, bool reshard, const Ways& ways, Table& ready) {
+    const bool crosses = compute_.rank_of_stage(action.stage) != compute_.rank_of_stage(to);
+    if (reshard) {
+      if (crosses) emit_for(action.stage, {ways.reshard, to, action.micro_batch});
+      emit(to, ways.reshard, action.micro_batch);
+    } else if (crosses) {
+      emit(action.stage, ways.send, action.micro_batch);
+      emit(to, ways.receive, action.micro_batch);
     }
     ready[index_of(to)][index_of(action.micro_batch)] = true;
   }

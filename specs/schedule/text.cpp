@@ -5,6 +5,7 @@
 #include <cctype>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -18,7 +19,8 @@ namespace {
 struct Look {
   ActionKind kind = ActionKind::forward;
   std::int32_t stage = 0;
-  bool whole_stage = false;                                  ///< a token without micro-batch
+  bool whole_stage = false;  ///< a token without micro-batch
+  bool with_previous = false;
   std::vector<std::pair<std::int32_t, std::int32_t>> inner;  ///< (look, offset), empty for a token
   std::int32_t count = 1;
   std::int32_t step = 1;
@@ -114,28 +116,31 @@ std::vector<Item> fold_once(const std::vector<Item>& items, std::size_t longest,
   return folded;
 }
 
-std::string print(const Looks& looks, std::int32_t number, std::int32_t base, bool with_stage) {
+/// `unsaid_stage` is the only one of the rank, which goes without saying.
+std::string print(const Looks& looks, std::int32_t number, std::int32_t base,
+                  std::optional<std::int32_t> unsaid_stage) {
   const Look& look = looks.all[static_cast<std::size_t>(number)];
   if (look.inner.empty()) {
-    const std::string stage = with_stage ? fmt::format("{}:", look.stage) : std::string();
+    const std::string stage = look.stage == unsaid_stage ? std::string() : fmt::format("{}:", look.stage);
     const std::string micro_batch = look.whole_stage ? std::string() : fmt::format("{}", base);
-    return stage + std::string(name_of(look.kind)) + micro_batch;
+    return (look.with_previous ? "&" : "") + stage + std::string(name_of(look.kind)) + micro_batch;
   }
   const Look& first = looks.all[static_cast<std::size_t>(look.inner.front().first)];
-  if (look.inner.size() == 1 && first.inner.empty() && !first.whole_stage && look.step == 1)
-    return fmt::format("{}-{}", print(looks, look.inner.front().first, base, with_stage),
+  if (look.inner.size() == 1 && first.inner.empty() && !first.whole_stage && !first.with_previous &&
+      look.step == 1)
+    return fmt::format("{}-{}", print(looks, look.inner.front().first, base, unsaid_stage),
                        base + look.count - 1);
   std::string text = "(";
   for (const auto& [inner, offset] : look.inner) {
     if (text.size() > 1) text += ' ';
-    text += print(looks, inner, base + offset, with_stage);
+    text += print(looks, inner, base + offset, unsaid_stage);
   }
   text += fmt::format(")x{}", look.count);
   if (look.step != 1) text += fmt::format("+{}", look.step);
   return text;
 }
 
-std::string line_of(const std::vector<Action>& actions, bool with_stage) {
+std::string line_of(const std::vector<Action>& actions, std::optional<std::int32_t> unsaid_stage) {
   Looks looks;
   std::vector<Item> items;
   std::int32_t last = 0;
@@ -144,10 +149,12 @@ std::string line_of(const std::vector<Action>& actions, bool with_stage) {
     // An action on a whole stage has no micro-batch to move; it follows its neighbours, so that it may stand
     // in a group.
     if (!whole_stage) last = action.micro_batch;
-    items.push_back(
-        {looks.number_of(
-             {.kind = action.kind, .stage = action.stage, .whole_stage = whole_stage, .inner = {}}),
-         last});
+    items.push_back({looks.number_of({.kind = action.kind,
+                                      .stage = action.stage,
+                                      .whole_stage = whole_stage,
+                                      .with_previous = action.with_previous,
+                                      .inner = {}}),
+                     last});
   }
   for (std::size_t longest : longest_periods)
     for (std::size_t before = 0; before != items.size();) {
@@ -157,7 +164,7 @@ std::string line_of(const std::vector<Action>& actions, bool with_stage) {
   std::string line;
   for (const Item& item : items) {
     if (!line.empty()) line += ' ';
-    line += print(looks, item.look, item.base, with_stage);
+    line += print(looks, item.look, item.base, unsaid_stage);
   }
   return line;
 }
@@ -285,6 +292,10 @@ class LineParser {
   void token(std::vector<Action>& into) {
     const std::size_t begin = at_;
     Action action;
+    if (next_is('&')) {
+      action.with_previous = true;
+      ++at_;
+    }
     if (!stage_of(action)) return;
     const std::size_t letters_at = at_;
     while (at_ < line_.size() && std::isupper(static_cast<unsigned char>(line_[at_])) != 0) ++at_;
@@ -350,8 +361,11 @@ class LineParser {
 
 std::vector<std::string> to_text(const Schedule& schedule) {
   std::vector<std::string> lines;
-  for (const std::vector<Action>& actions : schedule.rank_actions)
-    lines.push_back(line_of(actions, schedule.virtual_stages != 1));
+  for (std::size_t rank = 0; rank < schedule.rank_actions.size(); ++rank) {
+    const bool only_stage = schedule.virtual_stages == 1;
+    lines.push_back(line_of(schedule.rank_actions[rank],
+                            only_stage ? std::optional(static_cast<std::int32_t>(rank)) : std::nullopt));
+  }
   return lines;
 }
 

@@ -2,11 +2,11 @@
 //
 //   line   = item*                 separated by spaces
 //   item   = token | "(" item* ")" "x" count [ "+" step ]
-//   token  = [ stage ":" ] letters [ micro_batch [ "-" last_micro_batch ] ]
+//   token  = [ "&" ] [ stage ":" ] letters [ micro_batch [ "-" last_micro_batch ] ]
 //
-// The letters are those of ActionKind. The stage stands where a rank holds several. Each round of a group
-// adds `step` (1 where it is not written) to the micro-batches inside: "F0-3 (F4 B0)x28" is F0 F1 F2 F3 F4 B0
-// F5 B1 …
+// The letters are those of ActionKind; "&" stands before an action that runs together with the one before it.
+// The stage stands where it is not the only one of the rank. Each round of a group adds `step` (1 where it is
+// not written) to the micro-batches inside: "F0-3 (F4 B0)x28" is F0 F1 F2 F3 F4 B0 F5 B1 …
 #pragma once
 
 #include <string>

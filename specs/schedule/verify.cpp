@@ -35,6 +35,28 @@ bool may_be_of_whole_stage(ActionKind kind) {
   }
 }
 
+/// The ranks on which an action may stand: that of its stage, for a reshard also that of the stage it comes
+/// from.
+bool may_stand_on(const Schedule& schedule, const Action& action, std::int32_t rank) {
+  if (schedule.rank_of_stage(action.stage) == rank) return true;
+  std::int32_t from = -1;
+  if (action.kind == ActionKind::reshard_activation) from = action.stage - 1;
+  if (action.kind == ActionKind::reshard_gradient) from = action.stage + 1;
+  return from >= 0 && from < schedule.stages() && schedule.rank_of_stage(from) == rank;
+}
+
+/// Two actions that run together are a forward and a gradient, of different micro-batches or stages.
+bool may_run_together(const std::vector<Action>& actions, std::size_t index) {
+  if (index == 0 || actions[index - 1].with_previous) return false;
+  const auto is_forward = [](const Action& action) { return action.kind == ActionKind::forward; };
+  const auto is_gradient = [](const Action& action) {
+    return action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient;
+  };
+  const Action& before = actions[index - 1];
+  const Action& action = actions[index];
+  return (is_forward(before) && is_gradient(action)) || (is_gradient(before) && is_forward(action));
+}
+
 /// Shape of the schedule, and that each action stands on the rank that holds its stage.
 std::optional<Violation> check_ranges(const Schedule& schedule) {
   if (schedule.pipeline_ranks < 1 || schedule.virtual_stages < 1 || schedule.micro_batches < 1 ||
@@ -49,7 +71,9 @@ std::optional<Violation> check_ranges(const Schedule& schedule) {
       const Action& action = schedule.rank_actions[rank][index];
       if (action.stage < 0 || action.stage >= schedule.stages())
         return Violation{rank, index, fmt::format("the schedule has stages 0 to {}", schedule.stages() - 1)};
-      if (schedule.rank_of_stage(action.stage) != static_cast<std::int32_t>(rank))
+      if (action.with_previous && !may_run_together(schedule.rank_actions[rank], index))
+        return Violation{rank, index, "runs together with something that is not its counterpart"};
+      if (!may_stand_on(schedule, action, static_cast<std::int32_t>(rank)))
         return Violation{rank, index,
                          fmt::format("stage {} is on pipeline rank {}", action.stage,
                                      schedule.rank_of_stage(action.stage))};
@@ -147,21 +171,31 @@ std::optional<Violation> check_dependencies(const Schedule& schedule) {
     moved = false;
     for (std::size_t rank = 0; rank < next.size(); ++rank)
       while (next[rank] < schedule.rank_actions[rank].size()) {
-        const Action& action = schedule.rank_actions[rank][next[rank]];
-        if (is_compute(action.kind)) {
-          if (!missing(action).empty()) break;
-          advance(done[static_cast<std::size_t>(action.stage)][static_cast<std::size_t>(action.micro_batch)],
-                  action.kind);
+        const std::vector<Action>& actions = schedule.rank_actions[rank];
+        const std::size_t begin = next[rank];
+        const std::size_t end =
+            begin + 1 < actions.size() && actions[begin + 1].with_previous ? begin + 2 : begin + 1;
+        bool waits = false;
+        for (std::size_t index = begin; index < end; ++index)
+          waits = waits || (is_compute(actions[index].kind) && !missing(actions[index]).empty());
+        if (waits) break;
+        for (; next[rank] < end; ++next[rank]) {
+          const Action& action = actions[next[rank]];
+          if (is_compute(action.kind))
+            advance(
+                done[static_cast<std::size_t>(action.stage)][static_cast<std::size_t>(action.micro_batch)],
+                action.kind);
         }
-        ++next[rank];
         moved = true;
       }
   }
-  for (std::size_t rank = 0; rank < next.size(); ++rank)
-    if (next[rank] < schedule.rank_actions[rank].size())
-      return Violation{
-          rank, next[rank],
-          missing(schedule.rank_actions[rank][next[rank]]) + ", which comes after it in every order"};
+  for (std::size_t rank = 0; rank < next.size(); ++rank) {
+    const std::vector<Action>& actions = schedule.rank_actions[rank];
+    if (next[rank] == actions.size()) continue;
+    // The first of two that run together may be ready where the second is not.
+    const std::size_t index = missing(actions[next[rank]]).empty() ? next[rank] + 1 : next[rank];
+    return Violation{rank, index, missing(actions[index]) + ", which comes after it in every order"};
+  }
   return std::nullopt;
 }
 

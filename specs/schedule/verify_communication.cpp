@@ -16,28 +16,46 @@ namespace {
 /// A transfer into `stage`: of an activation from the stage before, or of a gradient from the one after.
 struct Message {
   bool gradient = false;
+  bool reshard = false;
   std::int32_t stage = 0;
   std::int32_t micro_batch = 0;
   auto operator<=>(const Message&) const = default;
+
+  std::int32_t from() const { return gradient ? stage + 1 : stage - 1; }
 };
 
-bool is_send(ActionKind kind) {
-  return kind == ActionKind::send_activation || kind == ActionKind::send_gradient;
-}
-bool is_receive(ActionKind kind) {
-  return kind == ActionKind::receive_activation || kind == ActionKind::receive_gradient;
+enum class Role { none, send, receive, reshard };
+
+Role role_of(ActionKind kind) {
+  switch (kind) {
+    case ActionKind::send_activation:
+    case ActionKind::send_gradient:
+      return Role::send;
+    case ActionKind::receive_activation:
+    case ActionKind::receive_gradient:
+      return Role::receive;
+    case ActionKind::reshard_activation:
+    case ActionKind::reshard_gradient:
+      return Role::reshard;
+    default:
+      return Role::none;
+  }
 }
 
 Message message_of(const Action& action) {
   switch (action.kind) {
     case ActionKind::send_activation:
-      return {false, action.stage + 1, action.micro_batch};
+      return {false, false, action.stage + 1, action.micro_batch};
     case ActionKind::send_gradient:
-      return {true, action.stage - 1, action.micro_batch};
+      return {true, false, action.stage - 1, action.micro_batch};
     case ActionKind::receive_gradient:
-      return {true, action.stage, action.micro_batch};
+      return {true, false, action.stage, action.micro_batch};
+    case ActionKind::reshard_activation:
+      return {false, true, action.stage, action.micro_batch};
+    case ActionKind::reshard_gradient:
+      return {true, true, action.stage, action.micro_batch};
     default:
-      return {false, action.stage, action.micro_batch};
+      return {false, false, action.stage, action.micro_batch};
   }
 }
 
@@ -70,16 +88,16 @@ class CommunicationCheck {
   bool has_transfers() const {
     for (const auto& actions : schedule_.rank_actions)
       for (const Action& action : actions)
-        if (is_send(action.kind) || is_receive(action.kind)) return true;
+        if (role_of(action.kind) != Role::none) return true;
     return false;
   }
 
   /// State of one rank while its list is read from front to back.
   struct Local {
+    std::size_t rank = 0;
     std::set<std::tuple<ActionKind, std::int32_t, std::int32_t>> done;
     std::map<std::int32_t, std::int32_t> gradients;  ///< complete ones, by stage
     std::map<std::int32_t, bool> gathered;  ///< stages that use gathers, and whether they are whole now
-    std::optional<Action> pending_reshard;
   };
 
   static bool did(const Local& local, ActionKind kind, std::int32_t stage, std::int32_t micro_batch) {
@@ -93,7 +111,7 @@ class CommunicationCheck {
   std::optional<Violation> check_rank_locally(bool transfers) const {
     const std::set<std::int32_t> gathering = stages_with(ActionKind::gather_parameters);
     for (std::size_t rank = 0; rank < schedule_.rank_actions.size(); ++rank) {
-      Local local;
+      Local local{.rank = rank, .done = {}, .gradients = {}, .gathered = {}};
       for (std::int32_t stage : gathering) local.gathered[stage] = false;
       const std::vector<Action>& actions = schedule_.rank_actions[rank];
       for (std::size_t index = 0; index < actions.size(); ++index) {
@@ -117,12 +135,6 @@ class CommunicationCheck {
   }
 
   std::string broken_rule(Local& local, const Action& action, bool transfers) const {
-    if (local.pending_reshard && action.kind != ActionKind::gather_parameters) {
-      const Action reshard = *std::exchange(local.pending_reshard, std::nullopt);
-      if (action.stage != reshard.stage || action.micro_batch != reshard.micro_batch ||
-          !enters_stage(action.kind, reshard.kind))
-        return "follows a reshard of something else";
-    }
     switch (action.kind) {
       case ActionKind::forward:
       case ActionKind::backward:
@@ -130,10 +142,11 @@ class CommunicationCheck {
         return broken_compute(local, action, transfers);
       case ActionKind::send_activation:
       case ActionKind::send_gradient:
-        return broken_send(local, action);
       case ActionKind::receive_activation:
       case ActionKind::receive_gradient:
-        return broken_receive(action);
+      case ActionKind::reshard_activation:
+      case ActionKind::reshard_gradient:
+        return broken_transfer(local, action);
       case ActionKind::reduce_gradients:
       case ActionKind::reduce_tied:
         return broken_reduction(local, action);
@@ -143,54 +156,42 @@ class CommunicationCheck {
       case ActionKind::release_parameters:
         if (!std::exchange(local.gathered[action.stage], false)) return "releases what was not gathered";
         return {};
-      case ActionKind::reshard_activation:
-      case ActionKind::reshard_gradient:
-        local.pending_reshard = action;
-        return {};
       case ActionKind::weight_gradient:
         return {};
     }
     return {};
   }
 
-  static bool enters_stage(ActionKind kind, ActionKind reshard) {
-    if (reshard == ActionKind::reshard_activation) return kind == ActionKind::forward;
-    return kind == ActionKind::backward || kind == ActionKind::input_gradient;
-  }
-
   std::string broken_compute(const Local& local, const Action& action, bool transfers) const {
     const auto gathered = local.gathered.find(action.stage);
     if (gathered != local.gathered.end() && !gathered->second) return "the parameters are not gathered";
     if (!transfers) return {};
-    if (action.kind == ActionKind::forward) {
-      if (action.stage > 0 && crosses(action.stage - 1, action.stage) &&
-          !did(local, ActionKind::receive_activation, action.stage, action.micro_batch))
-        return "its activation is not received before";
+    const bool forward = action.kind == ActionKind::forward;
+    const ActionKind receive = forward ? ActionKind::receive_activation : ActionKind::receive_gradient;
+    const ActionKind reshard = forward ? ActionKind::reshard_activation : ActionKind::reshard_gradient;
+    const std::int32_t from = forward ? action.stage - 1 : action.stage + 1;
+    if (from < 0 || from >= schedule_.stages()) return {};
+    if (did(local, receive, action.stage, action.micro_batch) ||
+        did(local, reshard, action.stage, action.micro_batch))
       return {};
-    }
-    if (action.stage + 1 < schedule_.stages() && crosses(action.stage + 1, action.stage) &&
-        !did(local, ActionKind::receive_gradient, action.stage, action.micro_batch))
-      return "its gradient is not received before";
-    return {};
+    if (!crosses(from, action.stage) && !stages_with(reshard).contains(action.stage)) return {};
+    return fmt::format("its {} is not received before", forward ? "activation" : "gradient");
   }
 
-  std::string broken_send(const Local& local, const Action& action) const {
-    const bool forward = action.kind == ActionKind::send_activation;
-    const std::int32_t to = forward ? action.stage + 1 : action.stage - 1;
-    if (to < 0 || to >= schedule_.stages()) return fmt::format("there is no stage {} to send to", to);
-    if (!crosses(action.stage, to)) return fmt::format("stage {} is on the same rank", to);
-    const bool made = forward ? did(local, ActionKind::forward, action.stage, action.micro_batch)
-                              : did_gradient(local, action.stage, action.micro_batch);
-    return made ? std::string() : "sends what is not made yet";
-  }
-
-  std::string broken_receive(const Action& action) const {
-    const std::int32_t from =
-        action.kind == ActionKind::receive_activation ? action.stage - 1 : action.stage + 1;
+  std::string broken_transfer(const Local& local, const Action& action) const {
+    const Message message = message_of(action);
+    const std::int32_t from = message.from();
+    const Role role = role_of(action.kind);
+    if (message.stage < 0 || message.stage >= schedule_.stages())
+      return fmt::format("there is no stage {} to send to", message.stage);
     if (from < 0 || from >= schedule_.stages())
       return fmt::format("there is no stage {} to receive from", from);
-    if (!crosses(from, action.stage)) return fmt::format("stage {} is on the same rank", from);
-    return {};
+    if (role != Role::reshard && !crosses(from, message.stage))
+      return fmt::format("stage {} is on the same rank", role == Role::send ? message.stage : from);
+    if (rank_of(from) != local.rank) return {};
+    const bool made = message.gradient ? did_gradient(local, from, message.micro_batch)
+                                       : did(local, ActionKind::forward, from, message.micro_batch);
+    return made ? std::string() : "sends what is not made yet";
   }
 
   std::string broken_reduction(const Local& local, const Action& action) const {
@@ -213,7 +214,6 @@ class CommunicationCheck {
 
   std::optional<Violation> check_end_of_rank(const Local& local, std::size_t rank) const {
     const std::size_t end = schedule_.rank_actions[rank].size();
-    if (local.pending_reshard) return Violation{rank, end, "the list ends with a reshard that nothing uses"};
     for (const auto& [stage, whole] : local.gathered)
       if (whole)
         return Violation{rank, end, fmt::format("the list ends with stage {} still gathered", stage)};
@@ -272,8 +272,11 @@ class CommunicationCheck {
     for (std::size_t rank = 0; rank < schedule_.rank_actions.size(); ++rank)
       for (std::size_t index = 0; index < schedule_.rank_actions[rank].size(); ++index) {
         const Action& action = schedule_.rank_actions[rank][index];
-        if (is_send(action.kind)) sent[channel_of(action)].push_back({message_of(action), index});
-        if (is_receive(action.kind)) received[channel_of(action)].push_back({message_of(action), index});
+        if (role_of(action.kind) == Role::none) continue;
+        const Message message = message_of(action);
+        const Channel channel = channel_of(message);
+        if (channel.first == channel.second) continue;
+        (channel.first == rank ? sent : received)[channel].push_back({message, index});
       }
     for (const auto& [channel, messages] : sent) {
       const std::vector<Entry>& arrivals = received[channel];
@@ -281,6 +284,11 @@ class CommunicationCheck {
         if (at >= arrivals.size())
           return Violation{channel.first, messages[at].index,
                            fmt::format("pipeline rank {} never receives it", channel.second)};
+        if (messages[at].message.reshard != arrivals[at].message.reshard)
+          return Violation{
+              channel.second, arrivals[at].index,
+              fmt::format("one end of a transfer from pipeline rank {} reshards, the other does not",
+                          channel.first)};
         if (messages[at].message != arrivals[at].message)
           return Violation{
               channel.second, arrivals[at].index,
@@ -295,22 +303,12 @@ class CommunicationCheck {
     return std::nullopt;
   }
 
-  Channel channel_of(const Action& action) const {
-    const std::size_t here = rank_of(action.stage);
-    switch (action.kind) {
-      case ActionKind::send_activation:
-        return {here, rank_of(action.stage + 1)};
-      case ActionKind::send_gradient:
-        return {here, rank_of(action.stage - 1)};
-      case ActionKind::receive_activation:
-        return {rank_of(action.stage - 1), here};
-      default:
-        return {rank_of(action.stage + 1), here};
-    }
+  Channel channel_of(const Message& message) const {
+    return {rank_of(message.from()), rank_of(message.stage)};
   }
 
   /// Runs every rank's list in order. A receive waits for its message. A send that is not buffered waits
-  /// until its receiver stands at the receive. A tied sum waits for the other end.
+  /// until its receiver stands at the receive. A tied sum and a reshard wait for the other end.
   std::optional<Violation> check_deadlock(bool buffered) const {
     std::vector<std::size_t> next(schedule_.rank_actions.size());
     std::map<Channel, std::deque<Message>> in_transit;
@@ -335,29 +333,27 @@ class CommunicationCheck {
       const std::vector<Action>& actions = schedule_.rank_actions[peer];
       return next[peer] < actions.size() ? &actions[next[peer]] : nullptr;
     };
-    if (is_send(action.kind)) {
-      const Channel channel = channel_of(action);
-      if (buffered) {
-        in_transit[channel].push_back(message_of(action));
-      } else {
-        const Action* peer = at_peer(channel.second);
-        if (peer == nullptr || !is_receive(peer->kind) || channel_of(*peer) != channel ||
-            message_of(*peer) != message_of(action))
-          return false;
-        ++next[channel.second];
-      }
-    } else if (is_receive(action.kind)) {
-      if (!buffered) return false;  // the sender moves both
-      std::deque<Message>& messages = in_transit[channel_of(action)];
-      if (messages.empty()) return false;
-      messages.pop_front();
-    } else if (action.kind == ActionKind::reduce_tied) {
+    const Role role = role_of(action.kind);
+    const Message message = role == Role::none ? Message{} : message_of(action);
+    const Channel channel = role == Role::none ? Channel{rank, rank} : channel_of(message);
+    if (action.kind == ActionKind::reduce_tied) {
       const std::size_t other = rank_of(action.stage == 0 ? schedule_.stages() - 1 : 0);
       const Action* peer = at_peer(other);
       if (other != rank) {
         if (peer == nullptr || peer->kind != ActionKind::reduce_tied) return false;
         ++next[other];
       }
+    } else if (channel.first != channel.second && buffered && role == Role::send) {
+      in_transit[channel].push_back(message);
+    } else if (channel.first != channel.second && buffered && role == Role::receive) {
+      std::deque<Message>& messages = in_transit[channel];
+      if (messages.empty()) return false;
+      messages.pop_front();
+    } else if (channel.first != channel.second) {
+      if (channel.second == rank) return false;  // the sender moves both
+      const Action* peer = at_peer(channel.second);
+      if (peer == nullptr || role_of(peer->kind) == Role::none || message_of(*peer) != message) return false;
+      ++next[channel.second];
     }
     ++next[rank];
     return true;
