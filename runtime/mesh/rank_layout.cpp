@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
+
+#include "specs/plan/rank_mapping.h"
 
 namespace runtime {
 namespace {
@@ -13,34 +16,6 @@ const specs::PipelineStage& stage_on(const specs::Placement& placement, std::int
   for (const specs::PipelineStage& stage : placement.stages)
     if (stage.pipeline_rank == pipeline_rank) return stage;
   throw std::logic_error("no stage on pipeline rank " + std::to_string(pipeline_rank));
-}
-
-std::int64_t degree(const specs::StageMesh& mesh, specs::MeshAxis axis) {
-  switch (axis) {
-    case specs::MeshAxis::tensor:
-      return mesh.tensor;
-    case specs::MeshAxis::context:
-      return mesh.context;
-    case specs::MeshAxis::data:
-      return mesh.data;
-    case specs::MeshAxis::expert:    // carved out of data × context
-    case specs::MeshAxis::pipeline:  // the device set has it
-      return 1;
-  }
-  return 1;
-}
-
-std::int64_t& coordinate(MeshCoordinates& coordinates, specs::MeshAxis axis) {
-  switch (axis) {
-    case specs::MeshAxis::tensor:
-      return coordinates.tensor;
-    case specs::MeshAxis::context:
-      return coordinates.context;
-    case specs::MeshAxis::data:
-      return coordinates.data;
-    default:
-      return coordinates.pipeline;
-  }
 }
 
 /// The coordinates that all members of a group have in common.
@@ -84,35 +59,18 @@ std::vector<std::int64_t> stages_of(const specs::Placement& placement, std::int6
 }
 
 MeshCoordinates coordinates_of(const specs::Placement& placement, std::int64_t rank) {
-  for (std::int64_t pipeline = 0; pipeline < placement.pipeline_ranks(); ++pipeline) {
-    const specs::PipelineStage& stage = stage_on(placement, pipeline);
-    for (std::int64_t index = 0; index < stage.devices.size(); ++index) {
-      if (stage.devices.rank(index) != rank) continue;
-      MeshCoordinates coordinates;
-      std::int64_t rest = index;
-      for (const specs::MeshAxis axis : stage.mesh.order) {
-        const std::int64_t size = degree(stage.mesh, axis);
-        if (size > 1) coordinate(coordinates, axis) = rest % size;
-        rest /= size;
-      }
-      coordinates.pipeline = pipeline;
-      return coordinates;
-    }
-  }
-  throw std::logic_error("rank " + std::to_string(rank) + " is on no stage");
+  const std::optional<std::int64_t> pipeline = specs::pipeline_rank_of(placement, rank);
+  if (!pipeline) throw std::logic_error("rank " + std::to_string(rank) + " is on no stage");
+  const specs::PipelineStage& stage = stage_on(placement, *pipeline);
+  const specs::RankCoordinates at =
+      specs::coordinates_of(stage.mesh, specs::index_in(stage.devices, rank).value());
+  return {.pipeline = *pipeline, .data = at.data, .context = at.context, .tensor = at.tensor};
 }
 
-std::int64_t rank_at(const specs::Placement& placement, const MeshCoordinates& coordinates) {
-  const specs::PipelineStage& stage = stage_on(placement, coordinates.pipeline);
-  MeshCoordinates at = coordinates;
-  std::int64_t index = 0;
-  std::int64_t stride = 1;
-  for (const specs::MeshAxis axis : stage.mesh.order) {
-    const std::int64_t size = degree(stage.mesh, axis);
-    if (size > 1) index += coordinate(at, axis) * stride;
-    stride *= size;
-  }
-  return stage.devices.rank(index);
+std::int64_t rank_at(const specs::Placement& placement, const MeshCoordinates& at) {
+  const specs::PipelineStage& stage = stage_on(placement, at.pipeline);
+  return stage.devices.rank(
+      specs::index_of(stage.mesh, {.tensor = at.tensor, .context = at.context, .data = at.data}));
 }
 
 std::vector<std::vector<std::int64_t>> groups_of(const specs::Placement& placement, MeshGroup kind) {

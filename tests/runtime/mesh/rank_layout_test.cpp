@@ -61,7 +61,7 @@ TEST(RankLayout, EveryGroupKindTilesTheWorldOnceInEveryAxisOrder) {
       EXPECT_EQ(seen, all_ranks(24)) << name;
     }
   } while (std::next_permutation(order.begin(), order.end()));
-  EXPECT_EQ(orders, 120);
+  EXPECT_EQ(orders, 24);
 }
 
 using Groups = std::vector<std::vector<std::int64_t>>;
@@ -83,8 +83,8 @@ TEST(RankLayout, SixteenRanksInTheUsualOrderGiveTheUsualTable) {
 }
 
 TEST(RankLayout, PipelineInsideDataKeepsNeighbouringStagesOnNeighbouringRanks) {
-  const specs::AxisOrder order{specs::MeshAxis::tensor, specs::MeshAxis::context, specs::MeshAxis::expert,
-                               specs::MeshAxis::pipeline, specs::MeshAxis::data};
+  const specs::AxisOrder order{specs::MeshAxis::tensor, specs::MeshAxis::context, specs::MeshAxis::pipeline,
+                               specs::MeshAxis::data};
   const specs::Placement point = placement(2, 2, 2, 1, order);
   EXPECT_EQ(groups_of(point, MeshGroup::pipeline), (Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
   EXPECT_EQ(groups_of(point, MeshGroup::data), (Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}}));
