@@ -17,10 +17,15 @@ else()
 endif()
 set(LIBTORCH_ROOT "${LibTorch_default}" CACHE PATH "The folder that holds LibTorch's include/ and lib/")
 
+# NVIDIA's parts: where script/bootstrap puts them, or beside the `torch` folder of an installed wheel.
+set(LibTorch_nvidia "${LIBTORCH_ROOT}/nvidia" "${LIBTORCH_ROOT}/../nvidia")
+
 function(LibTorch_find_library variable)
-  find_library(${variable} NAMES ${ARGN} NO_DEFAULT_PATH
-               PATHS "${LIBTORCH_ROOT}/lib" "${LIBTORCH_ROOT}/../nvidia/nccl/lib"
-                     "${LIBTORCH_ROOT}/../nvidia/cu13/lib")
+  set(folders "${LIBTORCH_ROOT}/lib")
+  foreach(nvidia IN LISTS LibTorch_nvidia)
+    list(APPEND folders "${nvidia}/nccl/lib" "${nvidia}/cu13/lib")
+  endforeach()
+  find_library(${variable} NAMES ${ARGN} NO_DEFAULT_PATH PATHS ${folders})
 endfunction()
 
 find_path(LibTorch_INCLUDE_DIR torch/csrc/autograd/variable.h PATHS "${LIBTORCH_ROOT}/include" NO_DEFAULT_PATH)
@@ -68,4 +73,32 @@ if(LibTorch_FOUND AND NOT TARGET LibTorch::CPU)
     INTERFACE_COMPILE_DEFINITIONS "USE_DISTRIBUTED;USE_C10D_GLOO"
     # libtorch_cpu needs CUDA libraries that it finds by its own run path when a program starts.
     INTERFACE_LINK_OPTIONS "LINKER:--unresolved-symbols=ignore-in-shared-libs")
+endif()
+
+if(LibTorch_FOUND AND DSPLAN_CUDA AND NOT TARGET LibTorch::NCCL)
+  LibTorch_find_library(LibTorch_CUDA_LIBRARY torch_cuda)
+  LibTorch_find_library(LibTorch_C10_CUDA_LIBRARY c10_cuda)
+  LibTorch_find_library(LibTorch_CUDART_LIBRARY libcudart.so.13)
+  LibTorch_find_library(LibTorch_NCCL_LIBRARY libnccl.so.2)
+  list(TRANSFORM LibTorch_nvidia APPEND /nccl/include OUTPUT_VARIABLE nccl_includes)
+  list(TRANSFORM LibTorch_nvidia APPEND /cu13/include OUTPUT_VARIABLE cuda_includes)
+  find_path(LibTorch_NCCL_INCLUDE_DIR nccl.h PATHS ${nccl_includes} NO_DEFAULT_PATH)
+  find_path(LibTorch_CUDART_INCLUDE_DIR cuda_runtime_api.h PATHS ${cuda_includes} NO_DEFAULT_PATH)
+  foreach(part IN ITEMS CUDA_LIBRARY C10_CUDA_LIBRARY CUDART_LIBRARY NCCL_LIBRARY NCCL_INCLUDE_DIR
+                        CUDART_INCLUDE_DIR)
+    if(NOT LibTorch_${part})
+      message(FATAL_ERROR "DSPLAN_CUDA is on, but LibTorch_${part} is not in ${LIBTORCH_ROOT} or the nvidia "
+                          "folder beside it. Run script/bootstrap --cuda, or install torch 2.15.0 with the "
+                          "NVIDIA packages that it asks for and point LIBTORCH_ROOT at it.")
+    endif()
+  endforeach()
+
+  add_library(LibTorch::NCCL INTERFACE IMPORTED)
+  target_include_directories(LibTorch::NCCL SYSTEM INTERFACE "${LibTorch_NCCL_INCLUDE_DIR}"
+                                                             "${LibTorch_CUDART_INCLUDE_DIR}")
+  target_compile_definitions(LibTorch::NCCL INTERFACE USE_C10D_NCCL)
+  # Needed as a whole: loading libtorch_cuda is what registers the kernels of GPU tensors.
+  target_link_libraries(LibTorch::NCCL INTERFACE LibTorch::CPU
+    -Wl,--no-as-needed "${LibTorch_CUDA_LIBRARY}" -Wl,--as-needed
+    "${LibTorch_C10_CUDA_LIBRARY}" "${LibTorch_CUDART_LIBRARY}" "${LibTorch_NCCL_LIBRARY}")
 endif()

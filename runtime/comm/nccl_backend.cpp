@@ -1,10 +1,12 @@
-// The one source that sees ProcessGroupNCCL; compiled only with DSPLAN_CUDA.
+// The one source that sees ProcessGroupNCCL; a library of its own, built with DSPLAN_CUDA.
+#include <type_traits>
 #include <utility>
 
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupNCCL.hpp>
 
 #include "runtime/comm/native_store.h"
+#include "runtime/comm/nccl_library.h"
 #include "runtime/comm/process_group.h"
 
 namespace runtime {
@@ -29,8 +31,10 @@ class NcclFactory final : public BackendFactory {
 
 }  // namespace
 
-std::shared_ptr<BackendFactory> make_nccl_factory(const CommunicationOptions& options) {
-  return std::make_shared<NcclFactory>(options);
+}  // namespace runtime
+
+extern "C" runtime::BackendFactory* dsrun_make_nccl_factory(const runtime::CommunicationOptions& options) {
+  return new runtime::NcclFactory(options);
 }
 
-}  // namespace runtime
+static_assert(std::is_same_v<decltype(&dsrun_make_nccl_factory), runtime::MakeNcclFactory>);

@@ -30,7 +30,7 @@ class BackendFactory {
 };
 
 std::shared_ptr<BackendFactory> make_gloo_factory(const CommunicationOptions& options);
-/// Only with DSPLAN_CUDA.
+/// Loads the CUDA back end. Errors: std::runtime_error that says what is missing.
 std::shared_ptr<BackendFactory> make_nccl_factory(const CommunicationOptions& options);
 
 /// `error` of a c10d call as one line, without its backtrace.

@@ -14,13 +14,7 @@ namespace runtime {
 namespace {
 
 std::shared_ptr<BackendFactory> make_factory(const CommunicationOptions& options) {
-  if (options.device == DeviceKind::cpu) return make_gloo_factory(options);
-#ifdef DSPLAN_CUDA
-  return make_nccl_factory(options);
-#else
-  throw std::runtime_error(
-      "this dsrun was built without CUDA: build with -DDSPLAN_CUDA=ON, or plan for CPUs");
-#endif
+  return options.device == DeviceKind::cpu ? make_gloo_factory(options) : make_nccl_factory(options);
 }
 
 }  // namespace

@@ -1,0 +1,5 @@
+// The names of cuSPARSE that ATen's CUDA headers mention.
+#pragma once
+
+using cusparseHandle_t = struct cusparseContext*;
+enum cusparseStatus_t : int;
