@@ -30,7 +30,8 @@ MaybeAdvice mixed_generations(const specs::Experiment& experiment, const specs::
   return specs::Advice{
       "mixed-generations", "GPUs of different generations train together",
       "every synchronous step waits for the slowest part; kernels and numerics may differ between "
-      "generations"};
+      "generations",
+      "practice"};
 }
 
 MaybeAdvice large_model_without_pipeline(const specs::Experiment& experiment,
@@ -43,7 +44,8 @@ MaybeAdvice large_model_without_pipeline(const specs::Experiment& experiment,
       "large-model-without-pipeline",
       fmt::format("{} parameters without a pipeline", format_parameters(parameters)),
       "every node then takes part in each layer's exchange; a pipeline sends activations between "
-      "neighbours only"};
+      "neighbours only",
+      "Narayanan et al. 2021, arXiv:2104.04473, takeaway 1"};
 }
 
 MaybeAdvice sharded_parameters_over_ethernet(const specs::Experiment& experiment,
@@ -56,7 +58,8 @@ MaybeAdvice sharded_parameters_over_ethernet(const specs::Experiment& experiment
   return specs::Advice{
       "zero-3-over-ethernet", "ZeRO 3 over Ethernet",
       "parameters are gathered twice for each micro-batch over the slowest link; sharding within "
-      "the node, or ZeRO 1, moves them once a step"};
+      "the node, or ZeRO 1, moves them once a step",
+      "Rajbhandari et al. 2020, arXiv:1910.02054, section 7"};
 }
 
 MaybeAdvice large_checkpoint_on_nfs(const specs::Experiment& experiment, const specs::Placement&) {
@@ -71,7 +74,8 @@ MaybeAdvice large_checkpoint_on_nfs(const specs::Experiment& experiment, const s
   return specs::Advice{
       "large-checkpoint-on-nfs", fmt::format("a checkpoint of {:.0f} GB on NFS", bytes / 1e9),
       "one NFS server takes all writes; above 300 GB practitioners report parallel file systems "
-      "such as Lustre five times faster"};
+      "such as Lustre five times faster",
+      "practice"};
 }
 
 MaybeAdvice small_devices_for_a_large_model(const specs::Experiment& experiment, const specs::Placement&) {
@@ -84,7 +88,8 @@ MaybeAdvice small_devices_for_a_large_model(const specs::Experiment& experiment,
       fmt::format("{} parameters on {} devices of {}", format_parameters(parameters), device.name,
                   format_bytes(static_cast<double>(device.memory_bytes))),
       "twice the memory a device halves the ranks that must share each layer, and with them the "
-      "communication and the pipeline bubble"};
+      "communication and the pipeline bubble",
+      "practice"};
 }
 
 }  // namespace

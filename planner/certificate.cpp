@@ -14,6 +14,22 @@ void describe_offload(std::string& text, std::string_view name, const specs::Off
     text += fmt::format(" {}={}:{}/8", name, name_of(offload.device), offload.eighths);
 }
 
+std::vector<specs::RegionDimension> dimensions_of(const MeshDegrees& mesh, bool has_experts) {
+  std::vector<specs::RegionDimension> dimensions;
+  const auto add = [&](std::string name, std::int64_t value) {
+    dimensions.push_back({std::move(name), {std::to_string(value)}});
+  };
+  add("tensor", mesh.tensor);
+  add("context", mesh.context);
+  add("pipeline", mesh.pipeline);
+  add("data", mesh.data);
+  if (has_experts) {
+    add("expert", mesh.expert);
+    add("expert_tensor", mesh.expert_tensor);
+  }
+  return dimensions;
+}
+
 }  // namespace
 
 std::string describe_inside_mesh(const specs::RegularPlacement& placement) {
@@ -50,16 +66,21 @@ specs::Certificate certificate_of(const Space& space, const SearchResult& result
   certificate.complete = result.complete;
   certificate.method = "exhaustive";
   for (const RegionResult& region : result.regions) {
-    const std::string mesh = describe(region.mesh);
+    const std::vector<specs::RegionDimension> dimensions = dimensions_of(region.mesh, space.has_experts());
     if (region.priced > 0)
-      certificate.regions.push_back(
-          {specs::RegionKind::priced, mesh, std::to_string(region.priced), std::string(), 0});
+      certificate.regions.push_back({.kind = specs::RegionKind::priced,
+                                     .dimensions = dimensions,
+                                     .candidates = std::to_string(region.priced),
+                                     .rule = "fits",
+                                     .best = region.best->price.objective});
     for (const InfeasiblePart& part : region.infeasible)
       certificate.regions.push_back(
-          {specs::RegionKind::infeasible, mesh, std::to_string(part.candidates),
-           fmt::format("{} ({})", memory_equation(part.constraint, part.best.price, pricer),
-                       describe_inside_mesh(part.best.placement)),
-           0});
+          {.kind = specs::RegionKind::infeasible,
+           .dimensions = dimensions,
+           .candidates = std::to_string(part.candidates),
+           .rule = std::string(name_of(part.constraint)),
+           .reason = fmt::format("{} ({})", memory_equation(part.constraint, part.best.price, pricer),
+                                 describe_inside_mesh(part.best.placement))});
   }
   return certificate;
 }

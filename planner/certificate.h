@@ -12,7 +12,7 @@ namespace planner {
 /// infeasible region carries the equation of its best member. An interrupted search leaves a gap unproven.
 specs::Certificate certificate_of(const Space& space, const SearchResult& result, const Pricer& pricer);
 
-/// "device memory: needs 96.2 GiB of 79.1 GiB a device", or the same of host memory.
+/// "needs 96.2 GiB of 79.1 GiB a device", or the same of host memory.
 std::string memory_equation(Constraint constraint, const Price& price, const Pricer& pricer);
 
 /// Everything of a candidate but its mesh: "micro_batch=1 schedule=interleaved virtual_stages=6 …".

@@ -77,7 +77,7 @@ std::string describe(const MeshDegrees& mesh) {
 }
 
 Legality::Legality(const specs::Experiment& experiment, const specs::StackSpec& stack)
-    : experiment_(experiment), stack_(stack) {}
+    : experiment_(experiment), stack_(stack), layers_(specs::block_count(experiment.model)) {}
 
 MaybeRefusal Legality::tensor(std::int64_t degree) const {
   const specs::ModelSpec& model = experiment_.model;
@@ -116,22 +116,21 @@ MaybeRefusal Legality::pipeline(std::int64_t degree) const {
 }
 
 MaybeRefusal Legality::virtual_stages(const MeshDegrees& mesh, std::int64_t virtual_stages) const {
-  const std::int64_t layers = experiment_.model.layers;
   const std::int64_t stages = mesh.pipeline * virtual_stages;
   const std::string product = virtual_stages == 1 ? fmt::format("pipeline {}", mesh.pipeline)
                                                   : fmt::format("pipeline {} · virtual stages {} = {}",
                                                                 mesh.pipeline, virtual_stages, stages);
-  if (stages > layers)
-    return refuse(Constraint::model_shape, fmt::format("{} stages for {} layers", product, layers));
-  if (layers % stages == 0) return std::nullopt;
+  if (stages > layers_)
+    return refuse(Constraint::model_shape, fmt::format("{} stages for {} layers", product, layers_));
+  if (layers_ % stages == 0) return std::nullopt;
   if (!experiment_.search.uneven_stages)
     return refuse(Constraint::search_restriction,
-                  fmt::format("{} layers % {} = {} and [search] uneven_stages = false", layers, product,
-                              layers % stages));
+                  fmt::format("{} layers % {} = {} and [search] uneven_stages = false", layers_, product,
+                              layers_ % stages));
   if (!stack_.uneven_stages)
     return refuse(Constraint::software_stack,
-                  fmt::format("{} layers % {} = {} and the stack \"{}\" has no uneven stages", layers,
-                              product, layers % stages, stack_.name));
+                  fmt::format("{} layers % {} = {} and the stack \"{}\" has no uneven stages", layers_,
+                              product, layers_ % stages, stack_.name));
   return std::nullopt;
 }
 
@@ -263,6 +262,9 @@ MaybeRefusal Legality::offload(const specs::StageOffload& offload, const specs::
     if (device != specs::OffloadDevice::none && !contains(part.offered, device))
       return unsupported(stack_, fmt::format("{} to \"{}\"", part.name, name_of(device)));
     if (auto refusal = restricted_name(part.name, part.restriction, device)) return refusal;
+    if (device != specs::OffloadDevice::none)
+      if (auto refusal = restricted("offload_eighths", search.offload_eighths, part.treatment.eighths))
+        return refusal;
   }
   if (offload.parameters.device != specs::OffloadDevice::none && zero.stage < 3)
     return refuse(Constraint::software_stack,

@@ -102,6 +102,7 @@ class Legality {
 
   const specs::Experiment& experiment_;
   const specs::StackSpec& stack_;
+  std::int64_t layers_;  ///< that a pipeline is cut into, encoder and prediction layers included
 };
 
 }  // namespace planner

@@ -10,17 +10,15 @@
 namespace planner {
 namespace {
 
-/// The bucket size of PyTorch's DistributedDataParallel (bucket_cap_mb = 25): large enough to fill a link,
-/// small enough that the first reduction starts early in the backward pass.
-constexpr std::int64_t gradient_bucket_bytes = std::int64_t{25} << 20;
-
 specs::PlanSchedule schedule_text(const specs::Placement& placement) {
   const specs::Schedule schedule = specs::generate_schedule(
       placement.schedule, static_cast<std::int32_t>(placement.pipeline_ranks()),
       static_cast<std::int32_t>(placement.virtual_stages), static_cast<std::int32_t>(placement.accumulation),
       static_cast<std::int32_t>(placement.micro_batch_group));
-  return {std::string(specs::name_of(placement.schedule)), specs::generator_version(placement.schedule),
-          specs::to_text(schedule)};
+  return {std::string(specs::name_of(placement.schedule)),
+          specs::generator_version(placement.schedule),
+          schedule.layout,
+          {{placement.accumulation, specs::to_text(schedule)}}};
 }
 
 std::int64_t nodes_in_use(const specs::Experiment& experiment, const specs::Placement& placement) {
@@ -39,7 +37,6 @@ specs::Plan assemble_plan(const specs::Experiment& experiment, const cost_models
   plan.idle_devices = experiment.cluster.devices() - plan.world_size;
   plan.placement = placement;
   plan.schedule = schedule_text(placement);
-  plan.buckets = {gradient_bucket_bytes, gradient_bucket_bytes, 1};
   plan.environment = communication_environment(experiment.cluster, nodes_in_use(experiment, placement));
   plan.ranks = specs::consecutive_mapping(placement, experiment.cluster);
   plan.prediction = estimator.estimate(placement);

@@ -7,7 +7,7 @@
 
 namespace planner {
 
-/// Schedule text, buckets, communication environment, rank mapping, prediction and advice for a placement of
+/// Schedule text, communication environment, rank mapping, prediction and advice for a placement of
 /// the experiment. The certificate is empty, the runners-up are none.
 specs::Plan assemble_plan(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
                           const specs::Placement& placement);

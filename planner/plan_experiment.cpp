@@ -15,7 +15,7 @@ namespace planner {
 namespace {
 
 specs::Placement expand(const specs::Experiment& experiment, const specs::RegularPlacement& placement) {
-  return specs::regular_placement(placement, experiment.model.layers);
+  return specs::regular_placement(placement, specs::block_count(experiment.model));
 }
 
 void add_runners_up(const SearchResult& result, const cost_models::Estimator& estimator, specs::Plan& plan) {
@@ -25,7 +25,10 @@ void add_runners_up(const SearchResult& result, const cost_models::Estimator& es
     runner_up.objective = candidate.price.objective;
     runner_up.step_seconds = candidate.price.step_seconds;
     runner_up.peak_device_bytes = candidate.price.peak_device_bytes;
-    runner_up.trade = describe_trade(plan.prediction, estimator.estimate(runner_up.placement));
+    const specs::CostBreakdown cost = estimator.estimate(runner_up.placement);
+    runner_up.cost_per_step_dollars = cost.cost_per_step_dollars;
+    runner_up.energy_per_step_joules = cost.energy_per_step_joules;
+    runner_up.trade = describe_trade(plan.prediction, cost);
     plan.runners_up.push_back(std::move(runner_up));
   }
 }
@@ -84,9 +87,26 @@ specs::Diagnostics unplannable(const specs::Experiment& experiment) {
                       fmt::format("cluster.group: {} groups of nodes; plans are made for one kind of node",
                                   experiment.cluster.groups.size()),
                       "keep one group");
-  if (experiment.search.objective == specs::Objective::goodput)
-    diagnostics.error({}, "search.objective = \"goodput\" has no price yet",
-                      "use \"step_time\", \"cost\" or \"energy\"");
+  const specs::SearchSpec& search = experiment.search;
+  // Dimensions that have only their neutral value in the space: a restriction to anything else would be
+  // ignored.
+  const auto neutral_alone = [&](std::string_view name, const auto& restriction, const auto& neutral) {
+    using List = std::decay_t<decltype(restriction)>;
+    if (restriction.empty() || restriction == List{static_cast<typename List::value_type>(neutral)}) return;
+    diagnostics.error({}, fmt::format("search.{} is not a dimension of the search", name), "leave it out");
+  };
+  neutral_alone("attention_tensor", search.attention_tensor, 0);
+  neutral_alone("feed_forward_tensor", search.feed_forward_tensor, 0);
+  neutral_alone("embedding_tensor", search.embedding_tensor, 0);
+  neutral_alone("output_tensor", search.output_tensor, 0);
+  neutral_alone("output_mode", search.output_mode, specs::OutputLayerMode::vocabulary_parallel);
+  neutral_alone("axis_order", search.axis_order, specs::to_string(specs::default_axis_order));
+  neutral_alone("recomputed_layers", search.recomputed_layers, 0);
+  neutral_alone("micro_batch_group", search.micro_batch_group, 0);
+  neutral_alone("delayed_update", search.delayed_update, false);
+  neutral_alone("local_steps", search.local_steps, 1);
+  if (search.unequal_stage_meshes)
+    diagnostics.error({}, "search.unequal_stage_meshes: all stages have the same mesh", "leave it out");
   return diagnostics;
 }
 

@@ -28,8 +28,9 @@ struct PlanOutcome {
   std::optional<Infeasibility> infeasibility;
 };
 
-/// Searches the whole space. Errors: an unknown stack, and what no price exists for yet (clusters of several
-/// groups, the goodput objective). Stops early, with an incomplete certificate, once `*stop` is true.
+/// Searches the whole space. Errors: an unknown stack, and what the search does not vary (clusters of
+/// several groups, restrictions of dimensions that have one value alone). Stops early, with an incomplete
+/// certificate, once `*stop` is true.
 specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
                                            const std::atomic<bool>* stop = nullptr);
 

@@ -14,19 +14,20 @@ Price EstimatorPricer::price(const specs::RegularPlacement& placement) const {
               quick.peak_host_bytes_per_node};
   const specs::Objective objective = experiment_.search.objective;
   if (objective != specs::Objective::step_time)
-    price.objective = objective_of(
-        objective, estimator_.estimate(specs::regular_placement(placement, experiment_.model.layers)));
+    price.objective = objective_of(objective, estimator_.estimate(specs::regular_placement(
+                                                  placement, specs::block_count(experiment_.model))));
   return price;
 }
 
 double objective_of(specs::Objective objective, const specs::CostBreakdown& cost) {
   switch (objective) {
     case specs::Objective::cost:
-      return cost.cost_per_step;
+      return cost.cost_per_step_dollars;
     case specs::Objective::energy:
       return cost.energy_per_step_joules;
-    case specs::Objective::step_time:
     case specs::Objective::goodput:
+      return cost.step_seconds / cost.goodput_fraction;
+    case specs::Objective::step_time:
       return cost.step_seconds;
   }
   return cost.step_seconds;

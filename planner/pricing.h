@@ -11,7 +11,7 @@
 namespace planner {
 
 struct Price {
-  double objective = 0;  ///< smaller is better; seconds, dollars or joules of one step
+  double objective = 0;  ///< smaller is better; seconds, dollars or joules of a step
   double step_seconds = 0;
   std::int64_t peak_device_bytes = 0;
   std::int64_t peak_host_bytes_per_node = 0;
@@ -30,7 +30,8 @@ class Pricer {
   bool fits_host(const Price& price) const { return price.peak_host_bytes_per_node <= usable_host_bytes(); }
 };
 
-/// Step time comes from the estimator's quick form; cost and energy from the full account, which is slower.
+/// Step time comes from the estimator's quick form; the other objectives from the full account, which is
+/// slower.
 class EstimatorPricer : public Pricer {
  public:
   /// Keeps references.
@@ -47,7 +48,8 @@ class EstimatorPricer : public Pricer {
   std::int64_t usable_host_bytes_ = 0;
 };
 
-/// The objective of an experiment in its own unit, from a full account.
+/// The objective in its own unit, from a full account: seconds, dollars or joules per step; for goodput,
+/// seconds per useful step.
 double objective_of(specs::Objective objective, const specs::CostBreakdown& cost);
 
 }  // namespace planner

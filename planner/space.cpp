@@ -5,18 +5,10 @@
 namespace planner {
 namespace {
 
-using specs::name_of;
 using specs::OffloadDevice;
 
 constexpr std::array all_recomputations{specs::Recomputation::none, specs::Recomputation::selective,
                                         specs::Recomputation::full};
-constexpr std::array all_offload_devices{OffloadDevice::none, OffloadDevice::cpu, OffloadDevice::nvme};
-constexpr std::int64_t whole = 8;  ///< eighths
-
-specs::OffloadTreatment offload_to(OffloadDevice device) {
-  return {device, device == OffloadDevice::none ? 0 : whole};
-}
-
 /// Virtual stages that a kind may have with `layers_per_rank` layers on a rank.
 std::pair<std::int64_t, std::int64_t> virtual_stage_range(specs::ScheduleKind kind,
                                                           std::int64_t layers_per_rank) {
@@ -24,11 +16,36 @@ std::pair<std::int64_t, std::int64_t> virtual_stage_range(specs::ScheduleKind ki
     case specs::ScheduleKind::interleaved:
       return {2, layers_per_rank};
     case specs::ScheduleKind::zero_bubble_v:
-    case specs::ScheduleKind::dual_pipe:
+    case specs::ScheduleKind::dual_pipe_v:
       return {2, 2};
     default:
       return {1, 1};
   }
+}
+
+/// The bucket size of PyTorch's DistributedDataParallel (bucket_cap_mb = 25): large enough to fill a link,
+/// small enough that the first reduction starts early in the backward pass.
+constexpr std::int64_t bucket_bytes = std::int64_t{25} << 20;
+
+specs::BucketSizes default_buckets(const MeshDegrees& mesh) {
+  specs::BucketSizes buckets;
+  if (mesh.data * mesh.context > 1) {
+    buckets.gradient_bucket_bytes = bucket_bytes;
+    buckets.gather_bucket_bytes = bucket_bytes;
+  }
+  return buckets;
+}
+
+/// Nothing, and each device with each share that [search] names; all of it where none is named.
+std::vector<specs::OffloadTreatment> offload_treatments(const specs::SearchSpec& search) {
+  constexpr std::int64_t all_eighths = 8;
+  std::vector<std::int64_t> shares = search.offload_eighths;
+  if (shares.empty()) shares.push_back(all_eighths);
+  std::vector<specs::OffloadTreatment> treatments{{}};
+  for (const OffloadDevice device : {OffloadDevice::cpu, OffloadDevice::nvme})
+    for (const std::int64_t eighths : shares)
+      if (eighths >= 1 && eighths <= all_eighths) treatments.push_back({device, eighths});
+  return treatments;
 }
 
 }  // namespace
@@ -57,7 +74,7 @@ Space::Space(const specs::Experiment& experiment, const specs::StackSpec& stack)
     if (!legality_.tensor(degree)) tensor_degrees_.push_back(degree);
   for (const std::int64_t degree : divisors(experiment.training.sequence_length))
     if (degree <= devices && !legality_.context(degree)) context_degrees_.push_back(degree);
-  for (std::int64_t degree = 1; degree <= std::min(devices, experiment.model.layers); ++degree)
+  for (std::int64_t degree = 1; degree <= std::min(devices, specs::block_count(experiment.model)); ++degree)
     if (!legality_.pipeline(degree)) pipeline_degrees_.push_back(degree);
 
   const std::int64_t devices_per_node = experiment.cluster.groups.front().node.devices;
@@ -122,7 +139,7 @@ std::vector<MeshDegrees> Space::with_expert_degrees(const MeshDegrees& dense) co
 }
 
 MeshSpace Space::mesh_space(const MeshDegrees& mesh) const {
-  MeshSpace space{mesh, {}, treatments(mesh)};
+  MeshSpace space{mesh, {}, treatments(mesh), default_buckets(mesh)};
   const std::int64_t share = experiment_.training.global_batch / mesh.data;
   for (const std::int64_t micro_batch : divisors(share)) {
     if (legality_.micro_batch(mesh, micro_batch)) continue;
@@ -136,7 +153,8 @@ std::vector<ScheduleChoice> Space::schedules(const MeshDegrees& mesh, std::int64
   if (mesh.pipeline == 1) return {ScheduleChoice{}};
   std::vector<ScheduleChoice> legal;
   for (const specs::ScheduleKind kind : stack_.schedules) {
-    const auto [first, last] = virtual_stage_range(kind, experiment_.model.layers / mesh.pipeline);
+    const auto [first, last] =
+        virtual_stage_range(kind, specs::block_count(experiment_.model) / mesh.pipeline);
     for (std::int64_t stages = first; stages <= last; ++stages)
       if (!legality_.schedule(mesh, accumulation, kind, stages)) legal.push_back({kind, stages});
   }
@@ -145,13 +163,12 @@ std::vector<ScheduleChoice> Space::schedules(const MeshDegrees& mesh, std::int64
 
 std::vector<Treatment> Space::treatments(const MeshDegrees& mesh) const {
   std::vector<Treatment> legal;
+  const std::vector<specs::OffloadTreatment> offloads = offload_treatments(experiment_.search);
   const auto add_offloads = [&](Treatment treatment) {
-    for (const OffloadDevice optimizer : all_offload_devices)
-      for (const OffloadDevice parameters : all_offload_devices)
-        for (const OffloadDevice activations : all_offload_devices) {
-          treatment.offload.optimizer = offload_to(optimizer);
-          treatment.offload.parameters = offload_to(parameters);
-          treatment.offload.activations = offload_to(activations);
+    for (const specs::OffloadTreatment& optimizer : offloads)
+      for (const specs::OffloadTreatment& parameters : offloads)
+        for (const specs::OffloadTreatment& activations : offloads) {
+          treatment.offload = {optimizer, parameters, activations, false};
           if (!legality_.offload(treatment.offload, treatment.zero)) legal.push_back(treatment);
         }
   };

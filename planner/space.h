@@ -4,8 +4,8 @@
 // with its virtual stages, and a treatment (sequence parallelism, recomputation, ZeRO, offload). All devices
 // are used; [search] idle_nodes allows that many nodes to stand idle, and where no mesh uses exactly the
 // allowed numbers of devices, the largest number below for which a legal mesh exists is used. Offload moves
-// a part whole (eight eighths) or not at all. Rank order is the default one. Memory is not a rule of the
-// space: what does not fit is a candidate that the search finds infeasible.
+// a part whole (eight eighths) unless [search] offload_eighths says otherwise. Rank order is the default one.
+// Memory is not a rule of the space: what does not fit is a candidate that the search finds infeasible.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +47,7 @@ struct MeshSpace {
   MeshDegrees mesh;
   std::vector<BatchChoice> batches;  ///< none without a schedule
   std::vector<Treatment> treatments;
+  specs::BucketSizes buckets;  ///< the same for all of them
 
   std::uint64_t candidates() const;
   /// Calls `visit(const specs::RegularPlacement&)` for each candidate, in a fixed order.
@@ -70,6 +71,7 @@ class Space {
   const Legality& legality() const { return legality_; }
   std::int64_t largest_world_size() const;
   std::uint64_t candidates() const;
+  bool has_experts() const { return experiment_.model.mixture.has_value(); }
   bool contains_world_size(std::int64_t world_size) const;
 
   std::vector<Dimension> dimensions() const;
@@ -105,6 +107,7 @@ void MeshSpace::for_each(Visit&& visit) const {
   placement.data = mesh.data;
   placement.expert = mesh.expert;
   placement.expert_tensor = mesh.expert_tensor;
+  placement.buckets = buckets;
   for (const BatchChoice& batch : batches) {
     placement.micro_batch = batch.micro_batch;
     placement.accumulation = batch.accumulation;

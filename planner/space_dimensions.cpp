@@ -110,7 +110,7 @@ std::vector<Dimension> Space::dimensions() const {
 
   // Excluded values are judged on a mesh on which every dimension has an effect.
   const MeshDegrees every_axis{.tensor = 2, .pipeline = 2, .data = 2};
-  const std::int64_t many_micro_batches = 2 * every_axis.pipeline * experiment_.model.layers;
+  const std::int64_t many_micro_batches = 2 * every_axis.pipeline * specs::block_count(experiment_.model);
   dimensions.push_back(names("schedule", found.schedule, [&](specs::ScheduleKind kind) {
     const bool one_stage =
         kind == specs::ScheduleKind::one_forward_one_backward || kind == specs::ScheduleKind::gpipe ||

@@ -15,6 +15,8 @@ using specs::CostBreakdown;
 using specs::MemoryClass;
 using specs::TimeTerm;
 
+constexpr std::int64_t whole_job = -1;
+
 struct TermSum {
   TimeTerm term = TimeTerm::fixed_overhead;
   double exposed_seconds = 0;
@@ -23,13 +25,13 @@ struct TermSum {
   double bytes = 0;
 };
 
-/// Sums over stages; terms without any work are left out, the largest exposed first.
+/// Of the whole job; terms without any work are left out, the largest exposed first.
 std::vector<TermSum> sums_by_term(const CostBreakdown& cost) {
   std::vector<TermSum> sums;
   for (const auto& [term, name] : specs::EnumNames<TimeTerm>::names) {
     TermSum sum{term};
     for (const specs::TimeEntry& entry : cost.time) {
-      if (entry.term != term) continue;
+      if (entry.term != term || entry.pipeline_rank != whole_job) continue;
       sum.exposed_seconds += entry.exposed_seconds;
       sum.busy_seconds += entry.busy_seconds;
       sum.flops += entry.flops;
@@ -40,6 +42,33 @@ std::vector<TermSum> sums_by_term(const CostBreakdown& cost) {
   std::stable_sort(sums.begin(), sums.end(),
                    [](const TermSum& a, const TermSum& b) { return a.exposed_seconds > b.exposed_seconds; });
   return sums;
+}
+
+enum class TermKind : std::uint8_t { compute, communication, bubble, other };
+
+TermKind kind_of(TimeTerm term) {
+  switch (term) {
+    case TimeTerm::attention:
+    case TimeTerm::feed_forward:
+    case TimeTerm::embedding:
+    case TimeTerm::output_layer:
+    case TimeTerm::recomputation:
+    case TimeTerm::memory_bound:
+    case TimeTerm::launch_overhead:
+      return TermKind::compute;
+    case TimeTerm::tensor_communication:
+    case TimeTerm::context_communication:
+    case TimeTerm::expert_communication:
+    case TimeTerm::pipeline_transfer:
+    case TimeTerm::gradient_reduction:
+    case TimeTerm::parameter_gather:
+    case TimeTerm::offload_transfer:
+      return TermKind::communication;
+    case TimeTerm::pipeline_bubble:
+      return TermKind::bubble;
+    default:
+      return TermKind::other;
+  }
 }
 
 std::vector<std::int64_t> pipeline_ranks_of(const CostBreakdown& cost) {
@@ -84,7 +113,7 @@ Table time_table(const CostBreakdown& cost) {
 }
 
 Table detailed_time_table(const CostBreakdown& cost) {
-  Table table{"time", "Time of one step, by term (stages added up)", {}, {}, true};
+  Table table{"time", "Time of one step, by term", {}, {}, true};
   table.columns = {{"term", "term"},
                    {"exposed_seconds", "exposed", Quantity::seconds},
                    {"share", "share", Quantity::fraction},
@@ -99,23 +128,21 @@ Table detailed_time_table(const CostBreakdown& cost) {
   return table;
 }
 
-Table stage_time_table(const CostBreakdown& cost, const specs::Placement& placement, std::int64_t layers) {
-  Table table{"stages", "Stages", {}, {}, false};
-  table.columns = {{"stage", "stage", Quantity::count},
-                   {"pipeline_rank", "rank", Quantity::count},
-                   {"exposed_seconds", "exposed", Quantity::seconds},
-                   {"busy_seconds", "busy", Quantity::seconds},
+Table rank_time_table(const CostBreakdown& cost, const specs::Placement& placement, std::int64_t layers) {
+  Table table{"rank_time", "Step of each pipeline rank", {}, {}, false};
+  table.columns = {{"pipeline_rank", "rank", Quantity::count},
+                   {"compute_seconds", "compute", Quantity::seconds},
+                   {"communication_seconds", "communication", Quantity::seconds},
+                   {"bubble_seconds", "bubble", Quantity::seconds},
+                   {"other_seconds", "other", Quantity::seconds},
                    {"units", "units", Quantity::text}};
-  for (std::size_t stage = 0; stage < placement.stages.size(); ++stage) {
-    double exposed = 0, busy = 0;
-    for (const specs::TimeEntry& entry : cost.time) {
-      if (entry.stage != static_cast<std::int64_t>(stage)) continue;
-      exposed += entry.exposed_seconds;
-      busy += entry.busy_seconds;
-    }
-    if (exposed == 0 && busy == 0) continue;
-    table.rows.push_back({static_cast<std::int64_t>(stage), placement.stages[stage].pipeline_rank, exposed,
-                          busy, unit_words(placement.stages[stage].units, layers)});
+  for (const std::int64_t rank : pipeline_ranks_of(cost)) {
+    std::array<double, 4> sums{};
+    for (const specs::TimeEntry& entry : cost.time)
+      if (entry.pipeline_rank == rank)
+        sums[static_cast<std::size_t>(kind_of(entry.term))] += entry.exposed_seconds;
+    if (std::all_of(sums.begin(), sums.end(), [](double sum) { return sum == 0; })) continue;
+    table.rows.push_back({rank, sums[0], sums[1], sums[2], sums[3], units_of_rank(placement, rank, layers)});
   }
   return table;
 }

@@ -16,9 +16,10 @@ Table time_table(const specs::CostBreakdown& cost);
 /// The same with what is hidden behind other work, FLOPs and bytes.
 Table detailed_time_table(const specs::CostBreakdown& cost);
 
-/// One row a stage: its units, busy and exposed seconds. Empty where the account has no stages.
-Table stage_time_table(const specs::CostBreakdown& cost, const specs::Placement& placement,
-                       std::int64_t layers);
+/// One row a pipeline rank: how its step splits into compute, communication, bubble and the rest. Empty where
+/// the account does not tell ranks apart.
+Table rank_time_table(const specs::CostBreakdown& cost, const specs::Placement& placement,
+                      std::int64_t layers);
 
 /// Device bytes by class on the first, the fullest and the last pipeline rank, and the total with what is
 /// usable.

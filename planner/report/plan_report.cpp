@@ -37,29 +37,14 @@ std::string recipe_words(const specs::TrainingSpec& training) {
 }
 
 /// Days, device-hours, money and energy of the whole run, where its length is known.
-void add_run_facts(const Plan& plan, std::vector<Fact>& facts) {
-  const specs::TrainingSpec& training = plan.inputs.training;
-  const auto tokens_per_step = static_cast<double>(training.global_batch * training.sequence_length);
-  const double steps =
-      training.tokens > 0 ? training.tokens / tokens_per_step : static_cast<double>(training.steps);
-  if (steps <= 0) return;
-  const double seconds = steps * plan.prediction.step_seconds;
-  facts.push_back({"run_seconds", "whole run", Quantity::seconds, seconds,
-                   fmt::format("{} steps", format_count(static_cast<std::int64_t>(steps + 0.5)))});
-  facts.push_back({"run_device_hours",
-                   "device-hours",
-                   Quantity::count,
-                   seconds / 3600 * static_cast<double>(plan.world_size),
-                   {}});
-  if (plan.prediction.cost_per_step > 0)
-    facts.push_back(
-        {"run_cost_dollars", "money", Quantity::dollars, steps * plan.prediction.cost_per_step, {}});
-  if (plan.prediction.energy_per_step_joules > 0)
-    facts.push_back({"run_energy_joules",
-                     "energy",
-                     Quantity::joules,
-                     steps * plan.prediction.energy_per_step_joules,
-                     {}});
+void add_run_facts(const specs::CostBreakdown& cost, std::vector<Fact>& facts) {
+  if (cost.run_seconds <= 0) return;
+  facts.push_back({"run_seconds", "whole run", Quantity::seconds, cost.run_seconds, {}});
+  facts.push_back({"run_device_hours", "device-hours", Quantity::count, cost.run_device_hours, {}});
+  if (cost.run_cost_dollars > 0)
+    facts.push_back({"run_cost_dollars", "money", Quantity::dollars, cost.run_cost_dollars, {}});
+  if (cost.run_energy_joules > 0)
+    facts.push_back({"run_energy_joules", "energy", Quantity::joules, cost.run_energy_joules, {}});
 }
 
 Notes reasons(const Plan& plan, std::int64_t usable_device_bytes) {
@@ -142,8 +127,12 @@ Notes advice_notes(const Plan& plan) {
 
 Notes schedule_notes(const Plan& plan) {
   Notes notes{"schedule", "Schedule, one line a pipeline rank", {}};
-  for (std::size_t rank = 0; rank < plan.schedule.rank_actions.size(); ++rank)
-    notes.lines.push_back(fmt::format("{}: {}", rank, plan.schedule.rank_actions[rank]));
+  for (const specs::ReplicaSchedule& replica : plan.schedule.replicas) {
+    if (plan.schedule.replicas.size() > 1)
+      notes.lines.push_back(fmt::format("replicas of {} micro-batches", replica.micro_batches));
+    for (std::size_t rank = 0; rank < replica.rank_actions.size(); ++rank)
+      notes.lines.push_back(fmt::format("{}: {}", rank, replica.rank_actions[rank]));
+  }
   return notes;
 }
 
@@ -176,14 +165,19 @@ void add_cost_facts(const specs::CostBreakdown& cost, std::int64_t usable_device
                    fmt::format("of {} usable ({})", format_bytes(static_cast<double>(usable_device_bytes)),
                                format_fraction(static_cast<double>(cost.peak_device_bytes) /
                                                static_cast<double>(usable_device_bytes)))});
+  if (cost.goodput_fraction < 1)
+    facts.push_back(
+        {"goodput_fraction", "goodput", Quantity::fraction, cost.goodput_fraction, "of wall time"});
   if (cost.peak_host_bytes_per_node > 0)
     facts.push_back({"peak_host_bytes_per_node", "host memory", Quantity::bytes,
                      cost.peak_host_bytes_per_node, "a node"});
-  if (cost.cost_per_step > 0)
-    facts.push_back({"cost_per_step_dollars", "money a step", Quantity::dollars, cost.cost_per_step, {}});
+  if (cost.cost_per_step_dollars > 0)
+    facts.push_back(
+        {"cost_per_step_dollars", "money a step", Quantity::dollars, cost.cost_per_step_dollars, {}});
   if (cost.energy_per_step_joules > 0)
     facts.push_back(
         {"energy_per_step_joules", "energy a step", Quantity::joules, cost.energy_per_step_joules, {}});
+  add_run_facts(cost, facts);
 }
 
 Facts plan_summary(const Plan& plan, std::int64_t usable_device_bytes) {
@@ -203,7 +197,6 @@ Facts plan_summary(const Plan& plan, std::int64_t usable_device_bytes) {
          fmt::format("of {} devices: no legal mesh uses more than {}", format_count(inputs.cluster.devices()),
                      format_count(plan.world_size))});
   add_cost_facts(plan.prediction, usable_device_bytes, facts.facts);
-  add_run_facts(plan, facts.facts);
   return facts;
 }
 
@@ -216,7 +209,7 @@ Report plan_report(const Plan& plan, const PlanReportOptions& options) {
   add(memory_table(plan.prediction, options.usable_device_bytes));
   add(off_device_table(plan.prediction));
   if (options.every_pipeline_rank) {
-    add(pipeline_rank_table(plan.prediction, plan.placement, plan.inputs.model.layers,
+    add(pipeline_rank_table(plan.prediction, plan.placement, specs::block_count(plan.inputs.model),
                             options.usable_device_bytes));
     add(schedule_notes(plan));
     add(rank_table(plan));
