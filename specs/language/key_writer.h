@@ -1,0 +1,51 @@
+// Prints a section as TOML, every key with its value; reading the text back gives an equal value.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "specs/language/key_visitor.h"
+
+namespace specs {
+
+class KeyWriter final : public KeyVisitor {
+ public:
+  /// `path` of the table that is written; empty for a document.
+  explicit KeyWriter(std::string path = {}) : path_(std::move(path)) {}
+
+  /// Keys first, then the tables below, each under its header.
+  std::string text() const { return own_keys_ + tables_; }
+
+  void flag(const Key& key, bool& value) override;
+  void integer(const Key& key, std::int64_t& value, IntegerRange range) override;
+  void number(const Key& key, double& value, NumberRange range) override;
+  void quantity(const Key& key, double& value, Unit unit, NumberRange range) override;
+  void bytes(const Key& key, std::int64_t& value, IntegerRange range) override;
+  void text(const Key& key, std::string& value) override;
+  void one_of(const Key& key, std::string& value, const std::vector<std::string>& names) override;
+  void integer_list(const Key& key, std::vector<std::int64_t>& values, IntegerRange range) override;
+  void list_of(const Key& key, std::vector<std::string>& values,
+               const std::vector<std::string>& names) override;
+  void flag_list(const Key& key, std::vector<bool>& values) override;
+  void table(const Key& key, const Keys& keys) override;
+  void optional_table(const Key& key, bool& present, const Keys& keys) override;
+  void named_table(const Key& key, const NamedEntries& entries, const Keys& keys) override;
+  void table_list(const Key& key, std::size_t size, const std::function<void(std::size_t)>& resize,
+                  const std::function<void(KeyVisitor&, std::size_t)>& keys) override;
+  void shorthand(const Key& key, const std::vector<std::string>& names,
+                 const std::function<void(const std::string&)>& apply) override;
+
+ private:
+  void line(const Key& key, const std::string& toml);
+  std::string path_of(std::string_view key) const;
+
+  std::string path_;
+  std::string own_keys_;
+  std::string tables_;
+};
+
+/// A double that reads back to the same value, valid as a TOML float or integer.
+std::string number_toml(double value);
+
+}  // namespace specs

@@ -1,0 +1,19 @@
+// Small text files, read whole and written whole or not at all.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "specs/diagnostics/diagnostic.h"
+
+namespace specs {
+
+/// Errors, each with the file as its place: not there, a folder, unreadable, larger than 16 MiB.
+Result<std::string> read_text_file(const std::filesystem::path& path);
+
+/// Writes beside and renames, so that the file is whole or as before; makes the folder where it is missing.
+/// Errors carry the system's reason. Empty: written.
+Diagnostics write_text_file(const std::filesystem::path& path, std::string_view text);
+
+}  // namespace specs

@@ -1,0 +1,103 @@
+#include <algorithm>
+#include <string>
+
+#include "specs/language/catalog.h"
+#include "specs/language/catalog_entries.h"
+#include "specs/language/section_keys.h"
+
+namespace specs {
+
+namespace {
+
+constexpr std::int64_t most = 1'000'000'000'000;
+constexpr NumberRange below_one{.minimum = 0, .maximum = 1, .open_maximum = true};
+
+void visit_optimizer(KeyVisitor& visitor, OptimizerSpec& optimizer) {
+  visitor.choice({"type", "the update rule"}, optimizer.type);
+  visitor.number({"lr", "peak learning rate"}, optimizer.learning_rate,
+                 {.minimum = 0, .maximum = 1000, .open_minimum = true});
+  visitor.number({"beta1", "adamw: decay of the first moment"}, optimizer.beta1, below_one);
+  visitor.number({"beta2", "adamw: decay of the second moment"}, optimizer.beta2, below_one);
+  visitor.number({"epsilon", "adamw: added to the root of the second moment"}, optimizer.epsilon,
+                 {.minimum = 0, .maximum = 1, .open_minimum = true});
+  visitor.number({"weight_decay", "decoupled"}, optimizer.weight_decay, {0, 1000});
+  visitor.number({"momentum", "sgd"}, optimizer.momentum, below_one);
+}
+
+void visit_learning_rate_schedule(KeyVisitor& visitor, LearningRateSchedule& schedule) {
+  visitor.integer({"warmup_steps", "optimizer updates of linear warm-up"}, schedule.warmup_steps, {0, most});
+  visitor.choice({"decay", "after the warm-up"}, schedule.decay);
+  visitor.integer({"decay_steps", "updates until the rate is lowest; 0: all"}, schedule.decay_steps,
+                  {0, most});
+  visitor.number({"minimum_ratio", "lowest rate over the peak rate"}, schedule.minimum_ratio, fraction);
+}
+
+void visit_loss_scaling(KeyVisitor& visitor, LossScalingSpec& scaling) {
+  visitor.number({"initial_scale", "of the loss"}, scaling.initial_scale, positive);
+  visitor.integer({"window", "updates without overflow before the scale grows"}, scaling.window, {1, most});
+  visitor.integer({"hysteresis", "overflows before the scale shrinks"}, scaling.hysteresis, {1, 1000});
+  visitor.number({"minimum_scale", "an overflow here ends the run"}, scaling.minimum_scale, positive);
+  visitor.number({"factor", "by which the scale grows and shrinks"}, scaling.factor,
+                 {.minimum = 1, .maximum = 1024, .open_minimum = true});
+}
+
+void visit_data(KeyVisitor& visitor, DataSpec& data) {
+  visitor.one_of({"tokenizer", "byte: one token a byte; none: the files hold token ids"}, data.tokenizer,
+                 {"byte", "none"});
+  visitor.flag({"shuffle", "sequences in random order"}, data.shuffle);
+  visitor.number({"held_back_fraction", "of the text, never trained on"}, data.held_back_fraction, below_one);
+  visitor.integer({"evaluation_batches", "of global_batch sequences each"}, data.evaluation_batches,
+                  {0, 1'000'000});
+  visitor.integer({"evaluate_every", "updates; 0: only at the end"}, data.evaluate_every, {0, most});
+}
+
+/// What the software stack does where the experiment does not say.
+void apply_stack_defaults(TrainingSpec& training) {
+  const Result<StackSpec> stack = catalog_stack(training.stack);
+  if (!stack) return;
+  const bool flash = std::find(stack->attention.begin(), stack->attention.end(),
+                               AttentionImplementation::flash) != stack->attention.end();
+  training.attention = flash ? AttentionImplementation::flash : AttentionImplementation::unfused;
+  training.gradient_precision =
+      storage_bytes(training.precision) == 2 ? stack->gradient_precision : training.precision;
+}
+
+}  // namespace
+
+void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
+  visitor.integer({"global_batch", "sequences per optimizer update"}, training.global_batch,
+                  {1, 1'000'000'000});
+  visitor.integer({"sequence_length", "tokens per sequence", "model.positions where learned, else 4096"},
+                  training.sequence_length, {1, 1'000'000'000});
+  visitor.choice({"precision", "of the computation", "bf16; fp16 where a device has no bf16; fp32 on CPUs"},
+                 training.precision);
+  visitor.one_of({"stack", "software stack whose limits and habits apply"}, training.stack,
+                 catalog_names(CatalogKind::stack));
+  visitor.text({"stack_release", "of the stack; empty: the latest known", {}, true}, training.stack_release);
+  if (visitor.reads()) apply_stack_defaults(training);
+  visitor.choice({"gradient_precision", "of the accumulated gradient",
+                  "the stack's for 16-bit and narrower training, else precision"},
+                 training.gradient_precision);
+  visitor.choice({"attention", "which kernel", "flash where the stack has it"}, training.attention);
+  visitor.table({"optimizer", "the update rule and its constants"},
+                [&training](KeyVisitor& keys) { visit_optimizer(keys, training.optimizer); });
+  visitor.table({"lr_schedule", "the learning rate over the updates"},
+                [&training](KeyVisitor& keys) { visit_learning_rate_schedule(keys, training.schedule); });
+  visitor.table({"loss_scaling", "dynamic loss scaling, fp16 only"},
+                [&training](KeyVisitor& keys) { visit_loss_scaling(keys, training.loss_scaling); });
+  visitor.number({"gradient_clip", "largest global norm; 0: off"}, training.gradient_clip, {0, 1e12});
+  visitor.number({"dropout", "probability"}, training.dropout, below_one);
+  visitor.integer(
+      {"steps", "optimizer updates of a run", "tokens / (global_batch · sequence_length), else 1000"},
+      training.steps, {1, most});
+  visitor.number({"tokens", "of the whole training run, for days and cost; 0: not asked"}, training.tokens,
+                 {0, 1e18});
+  std::int64_t seed = static_cast<std::int64_t>(training.seed);
+  visitor.integer({"seed", "of weights, dropout and data order"}, seed, {});
+  training.seed = static_cast<std::uint64_t>(seed);
+  visitor.integer({"checkpoint_every", "updates; 0: only at the end"}, training.checkpoint_every, {0, most});
+  visitor.table({"data", "what is trained on"},
+                [&training](KeyVisitor& keys) { visit_data(keys, training.data); });
+}
+
+}  // namespace specs
