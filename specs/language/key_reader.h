@@ -35,6 +35,9 @@ class KeyReader final : public KeyVisitor {
   /// `path` is the table's own ("model"; empty for the document).
   KeyReader(const Value& table, std::string path, ReadState& state);
 
+  /// A key that someone else reads.
+  void accept(std::string_view name) { known_.emplace_back(name); }
+
   /// Reports the keys that no visit asked for. Call once, after all keys were visited.
   void refuse_unknown_keys();
 

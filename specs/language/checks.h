@@ -1,0 +1,38 @@
+// Contradictions between values that are each in range: the whole equation in the message, the legal values
+// as the remedy.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "specs/diagnostics/diagnostic.h"
+#include "specs/language/experiment.h"
+#include "specs/language/key_reader.h"
+
+namespace specs {
+
+/// Reports at the first of several keys that was given.
+class CheckReport {
+ public:
+  CheckReport(const KeyPositions& positions, Diagnostics& diagnostics)
+      : positions_(positions), diagnostics_(diagnostics) {}
+
+  void error(const std::vector<std::string>& paths, std::string message, std::string remedy = {});
+  void warning(const std::vector<std::string>& paths, std::string message, std::string remedy = {});
+  bool given(const std::string& path) const { return positions_.given(path); }
+
+ private:
+  const KeyPositions& positions_;
+  Diagnostics& diagnostics_;
+};
+
+void check_model(const ModelSpec& model, CheckReport& report);
+void check_cluster(const ClusterSpec& cluster, CheckReport& report);
+void check_training(const Experiment& experiment, CheckReport& report);
+void check_search(const Experiment& experiment, CheckReport& report);
+
+/// "1, 2, 4, 8": the divisors of a positive number; the first few and the last where they are many.
+std::string divisors_text(std::int64_t number);
+
+}  // namespace specs
