@@ -185,8 +185,9 @@ void fill_in_nodes_and_network(ClusterSpec& cluster) {
   load_entry("nvme", cluster.storage);
 
   const bool local = first_node == localhost_name;
-  cluster.node_failures_per_hour = local ? 0 : default_number("failures", "per_node_hour");
-  cluster.electricity_price_per_kwh = default_number("electricity", "price_per_kwh");
+  cluster.failures_per_node_hour = local ? 0 : default_number("failures", "per_node_hour");
+  cluster.restart_seconds = local ? 0 : default_number("restart", "seconds");
+  cluster.electricity_dollars_per_kwh = default_number("electricity", "dollars_per_kwh");
 }
 
 Result<DeviceSpec> catalog_device(std::string_view name) { return loaded<DeviceSpec>(name); }

@@ -68,11 +68,16 @@ void check_cluster(const ClusterSpec& cluster, CheckReport& report) {
     report.error({"cluster.network", "cluster.nodes", "cluster"},
                  fmt::format("cluster.network is missing: {} nodes and no network between them", nodes),
                  "name a network (`dsplan catalog network` lists them), for example \"ib-ndr-8x400\"");
-  if (cluster.network.pod_nodes == 0 && cluster.network.oversubscription > 1)
-    report.error({"cluster.network.oversubscription", "cluster.network"},
-                 fmt::format("cluster.network.oversubscription {} without pod_nodes: above which level?",
-                             cluster.network.oversubscription),
-                 "give pod_nodes");
+  for (std::size_t i = 1; i < cluster.network.levels.size(); ++i) {
+    const std::int64_t below = cluster.network.levels[i - 1].nodes;
+    const std::int64_t above = cluster.network.levels[i].nodes;
+    if (below == 0 || (above != 0 && above < below))
+      report.error(
+          {fmt::format("cluster.network.levels.{}", i), "cluster.network"},
+          fmt::format("cluster.network.levels.{}.nodes {} does not hold level {}'s {} (0: all nodes)", i,
+                      above, i - 1, below),
+          "levels go from the leaves up");
+  }
 }
 
 }  // namespace specs

@@ -178,10 +178,13 @@ void check_stack(const Experiment& experiment, CheckReport& report) {
   check_stack_list("offload_parameters", search.offload_parameters, stack->parameter_offload, name, report);
   check_stack_list("offload_activations", search.offload_activations, stack->activation_offload, name,
                    report);
-  if (search.allow_local_steps && !stack->local_steps)
-    report.error({"search.allow_local_steps"},
-                 fmt::format("search.allow_local_steps: stack \"{}\" has no local steps", name),
-                 "leave it out");
+  if (!stack->local_steps)
+    ListCheck<std::int64_t>("local_steps", search.local_steps, report)
+        .require(
+            [&name](std::int64_t steps) {
+              return steps > 1 ? fmt::format("stack \"{}\" synchronises every update", name) : std::string();
+            },
+            "leave it out, or another training.stack");
   check_zero_with_pipeline(experiment, *stack, report);
 }
 

@@ -1,3 +1,4 @@
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,6 +15,7 @@ namespace {
 constexpr std::int64_t most_devices_per_node = 1024;
 constexpr std::int64_t most_nodes = 1'000'000;
 constexpr std::int64_t largest_memory = std::int64_t{1} << 50;
+constexpr std::int64_t largest_storage = std::int64_t{1} << 60;
 
 template <class Spec>
 NamedEntries named(CatalogKind kind, Spec& spec) {
@@ -39,6 +41,28 @@ void visit_group(KeyVisitor& visitor, ClusterGroup& group) {
   visitor.integer({"nodes", "nodes of this kind"}, group.nodes, {1, most_nodes});
 }
 
+/// A group of a mixed cluster may have a network of its own.
+void visit_listed_group(KeyVisitor& visitor, ClusterGroup& group) {
+  visit_group(visitor, group);
+  bool given = group.network.has_value();
+  NetworkSpec network = group.network.value_or(NetworkSpec{});
+  visitor.optional_named_table({"network", "inside the group, where it differs from the cluster's"}, given,
+                               named(CatalogKind::network, network),
+                               [&network](KeyVisitor& keys) { visit_keys(keys, network); });
+  if (given) group.network = std::move(network);
+}
+
+void visit_level(KeyVisitor& visitor, NetworkLevel& level) {
+  visitor.integer({"nodes", "under one switch group of this level; 0: all"}, level.nodes, {0, most_nodes});
+  visitor.number({"oversubscription", "of the links that leave the group"}, level.oversubscription,
+                 {1, 1000});
+  visitor.quantity({"latency", "added by crossing this level"}, level.latency_seconds, Unit::seconds, {0, 1});
+}
+
+bool usually_rdma(NetworkKind kind) {
+  return kind == NetworkKind::infiniband || kind == NetworkKind::roce || kind == NetworkKind::efa;
+}
+
 }  // namespace
 
 void visit_keys(KeyVisitor& visitor, DeviceSpec& device) {
@@ -55,6 +79,8 @@ void visit_keys(KeyVisitor& visitor, DeviceSpec& device) {
   visitor.quantity({"power", "at full load"}, device.power_watts, Unit::watts, {0, 1e6});
   visitor.quantity({"host_link_bandwidth", "PCIe or C2C, one direction"}, device.host_link_bytes_per_second,
                    Unit::bytes_per_second, {});
+  visitor.number_map({"efficiency", "constants of the cost model, where measured or overridden", {}, true},
+                     device.efficiency, {});
   visitor.quantity({"operator_time", "measured fixed cost of one operator; 0: not measured"},
                    device.operator_seconds, Unit::seconds, {0, 1});
   visit_gemm_rates(visitor, device.gemm_rates);
@@ -83,40 +109,54 @@ void visit_keys(KeyVisitor& visitor, NodeSpec& node) {
                    {});
   visit_collective_rates(visitor, node.collective_rates);
   visitor.quantity({"power", "beside the devices"}, node.power_watts, Unit::watts, {0, 1e6});
-  visitor.number({"price_per_hour", "US dollars, of the whole node; 0: not known"}, node.price_per_hour,
-                 {0, 1e6});
+  visitor.number({"price_per_hour", "US dollars, of the whole node; 0: not known"},
+                 node.price_per_hour_dollars, {0, 1e6});
   visitor.text({"price_date", "of the price"}, node.price_date);
 }
 
 void visit_keys(KeyVisitor& visitor, NetworkSpec& network) {
   visitor.text({"name", "what tables call it", "the preset's name"}, network.name);
+  const NetworkKind before = network.kind;
   visitor.choice({"kind", "of the network"}, network.kind);
+  if (visitor.reads() && network.kind != before) network.rdma = usually_rdma(network.kind);
   visitor.quantity({"node_bandwidth", "all cards of a node together, one direction"},
                    network.node_bytes_per_second, Unit::bytes_per_second, {});
   visitor.quantity({"latency", "of one message"}, network.latency_seconds, Unit::seconds, {0, 1});
-  visitor.integer({"pod_nodes", "nodes under one non-blocking level; 0: all"}, network.pod_nodes,
-                  {0, most_nodes});
-  visitor.number({"oversubscription", "above a pod"}, network.oversubscription, {1, 1000});
+  visitor.flag({"rdma", "cards read and write memory by themselves", "true but for ethernet"}, network.rdma);
+  visitor.flag({"rail_optimized", "device i of every node hangs on the same leaf"}, network.rail_optimized);
+  visitor.list_of_tables(
+      {"levels", "of switches, from the leaves up; none: one non-blocking level", {}, true}, network.levels,
+      [](KeyVisitor& keys, NetworkLevel& level) { visit_level(keys, level); });
 }
 
 void visit_keys(KeyVisitor& visitor, StorageSpec& storage) {
   visitor.text({"name", "what tables call it", "the preset's name"}, storage.name);
-  visitor.quantity({"write_bandwidth", "of the whole job", "nvme: all nodes' drives"},
-                   storage.write_bytes_per_second, Unit::bytes_per_second, positive);
-  visitor.quantity({"read_bandwidth", "of the whole job", "nvme: all nodes' drives"},
-                   storage.read_bytes_per_second, Unit::bytes_per_second, positive);
+  visitor.flag({"local", "each node writes to its own disk"}, storage.local);
+  visitor.quantity({"write_bandwidth", "of the whole job; 0: only the node's rate binds"},
+                   storage.write_bytes_per_second, Unit::bytes_per_second, {});
+  visitor.quantity({"read_bandwidth", "of the whole job; 0: only the node's rate binds"},
+                   storage.read_bytes_per_second, Unit::bytes_per_second, {});
+  visitor.quantity(
+      {"node_write_bandwidth", "of one node; 0: only the job's rate binds", "local: the node's nvme_write"},
+      storage.node_write_bytes_per_second, Unit::bytes_per_second, {});
+  visitor.quantity(
+      {"node_read_bandwidth", "of one node; 0: only the job's rate binds", "local: the node's nvme_read"},
+      storage.node_read_bytes_per_second, Unit::bytes_per_second, {});
+  visitor.bytes({"capacity", "0: unknown", "local: all nodes' nvme_capacity"}, storage.capacity_bytes,
+                {0, largest_storage});
 }
 
 void visit_keys(KeyVisitor& visitor, ClusterSpec& cluster) {
   // One group is written in [cluster] itself, several as [[cluster.group]].
-  if (visitor.reads() || cluster.groups.size() == 1) {
-    if (visitor.reads()) cluster.groups.assign(1, ClusterGroup{});
-    visit_group(visitor, cluster.groups.front());
-  }
+  if (visitor.reads()) cluster.groups.assign(1, ClusterGroup{});
+  const bool listed =
+      cluster.groups.size() > 1 || (cluster.groups.size() == 1 && cluster.groups.front().network.has_value());
+  if (!listed && !cluster.groups.empty()) visit_group(visitor, cluster.groups.front());
   std::vector<ClusterGroup> groups;
-  if (cluster.groups.size() > 1) groups = cluster.groups;
+  if (listed) groups = cluster.groups;
   visitor.list_of_tables({"group", "mixed clusters: one [[cluster.group]] for each kind of node", {}, true},
-                         groups, [](KeyVisitor& keys, ClusterGroup& group) { visit_group(keys, group); });
+                         groups,
+                         [](KeyVisitor& keys, ClusterGroup& group) { visit_listed_group(keys, group); });
   if (visitor.reads() && !groups.empty()) cluster.groups = std::move(groups);
 
   if (visitor.reads()) fill_in_nodes_and_network(cluster);
@@ -126,9 +166,12 @@ void visit_keys(KeyVisitor& visitor, ClusterSpec& cluster) {
   visitor.named_table({"storage", "where checkpoints go: nvme, nfs, lustre, or written out", "nvme"},
                       named(CatalogKind::storage, cluster.storage),
                       [&cluster](KeyVisitor& keys) { visit_keys(keys, cluster.storage); });
-  visitor.number({"node_failures_per_hour", "of one node", "1.6e-4; localhost: 0"},
-                 cluster.node_failures_per_hour, {0, 1});
-  visitor.number({"electricity_price_per_kwh", "US dollars", "0.08"}, cluster.electricity_price_per_kwh,
+  visitor.number({"failures_per_node_hour", "interruptions", "1.58e-4; localhost: 0"},
+                 cluster.failures_per_node_hour, {0, 1});
+  visitor.quantity({"restart_time", "from a failure to the first new step, checkpoint read excluded",
+                    "600 s; localhost: 0"},
+                   cluster.restart_seconds, Unit::seconds, {0, 1e7});
+  visitor.number({"electricity_price", "US dollars per kWh", "0.0804"}, cluster.electricity_dollars_per_kwh,
                  {0, 100});
 }
 

@@ -27,15 +27,23 @@ void fill_in_mixture(MixtureSpec& mixture, const FeedForwardSpec& feed_forward) 
     mixture.shared_expert_hidden = mixture.shared_experts * mixture.expert_hidden;
 }
 
+/// Drives of the nodes: the slowest node binds, the capacities add up.
 void fill_in_storage(ClusterSpec& cluster) {
-  double read = 0;
-  double write = 0;
-  for (const ClusterGroup& group : cluster.groups) {
-    read += static_cast<double>(group.nodes) * group.node.nvme_read_bytes_per_second;
-    write += static_cast<double>(group.nodes) * group.node.nvme_write_bytes_per_second;
-  }
-  if (cluster.storage.read_bytes_per_second == 0) cluster.storage.read_bytes_per_second = read;
-  if (cluster.storage.write_bytes_per_second == 0) cluster.storage.write_bytes_per_second = write;
+  StorageSpec& storage = cluster.storage;
+  if (!storage.local) return;
+  const auto slowest = [&cluster](double NodeSpec::*rate) {
+    double slowest_rate = 0;
+    for (const ClusterGroup& group : cluster.groups)
+      if (slowest_rate == 0 || group.node.*rate < slowest_rate) slowest_rate = group.node.*rate;
+    return slowest_rate;
+  };
+  if (storage.node_read_bytes_per_second == 0)
+    storage.node_read_bytes_per_second = slowest(&NodeSpec::nvme_read_bytes_per_second);
+  if (storage.node_write_bytes_per_second == 0)
+    storage.node_write_bytes_per_second = slowest(&NodeSpec::nvme_write_bytes_per_second);
+  if (storage.capacity_bytes == 0)
+    for (const ClusterGroup& group : cluster.groups)
+      storage.capacity_bytes += group.nodes * group.node.nvme_bytes;
 }
 
 std::int64_t steps_for(const TrainingSpec& training) {

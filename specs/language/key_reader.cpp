@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "specs/language/foreign_names.h"
 
@@ -18,16 +17,22 @@ constexpr double largest_exact_integer = 9007199254740992.0;  // 2^53
 /// One value or an array of values, as lists may be written.
 std::vector<const Value*> items_of(const Value& value) {
   std::vector<const Value*> items;
-  if (value.kind != ValueKind::array) return {&value};
-  for (const Value& element : value.elements) items.push_back(&element);
+  if (value.kind == ValueKind::array)
+    for (const Value& element : value.elements) items.push_back(&element);
+  else
+    items.push_back(&value);
   return items;
 }
 
 std::string known_names(const std::vector<std::string>& names) {
   constexpr std::size_t most = 12;
-  if (names.size() <= most) return fmt::format("{}", fmt::join(names, ", "));
-  const std::vector<std::string> first(names.begin(), names.begin() + most);
-  return fmt::format("{}, … ({} in all)", fmt::join(first, ", "), names.size());
+  std::string text;
+  for (std::size_t i = 0; i < names.size() && i < most; ++i) {
+    if (i > 0) text += ", ";
+    text += names[i].empty() ? "\"\"" : names[i];
+  }
+  if (names.size() > most) text += fmt::format(", … ({} in all)", names.size());
+  return text;
 }
 
 std::string suggestion(std::string_view seen, const std::vector<std::string>& names) {
@@ -137,20 +142,35 @@ void KeyReader::integer(const Key& key, std::int64_t& out, IntegerRange range) {
   if (const Value* value = take(key)) read_integer(key, *value, range, out);
 }
 
+bool KeyReader::read_number(const Key& key, const Value& value, NumberRange range, double& out) {
+  if (value.kind != ValueKind::integer && value.kind != ValueKind::number) {
+    wrong_type(key, value, "number",
+               value.kind == ValueKind::text ? "write the number without quotes" : std::string());
+    return false;
+  }
+  const double read = value.kind == ValueKind::integer ? static_cast<double>(value.integer) : value.number;
+  const std::string error = range_error(read, range);
+  if (!error.empty()) {
+    out_of_range(key, value, error, describe(range));
+    return false;
+  }
+  out = read;
+  return true;
+}
+
 void KeyReader::number(const Key& key, double& out, NumberRange range) {
+  if (const Value* value = take(key)) read_number(key, *value, range, out);
+}
+
+void KeyReader::number_map(const Key& key, std::map<std::string, double>& out, NumberRange range) {
   const Value* value = take(key);
   if (value == nullptr) return;
-  if (value->kind != ValueKind::integer && value->kind != ValueKind::number) {
-    wrong_type(key, *value, "number",
-               value->kind == ValueKind::text ? "write the number without quotes" : std::string());
-    return;
+  if (value->kind != ValueKind::table) return wrong_type(key, *value, "table of numbers");
+  for (const TableEntry& entry : value->entries) {
+    const std::string path = fmt::format("{}.{}", key.name, entry.key);
+    if (double number = 0; read_number({.name = path, .meaning = {}}, entry.value, range, number))
+      out[entry.key] = number;
   }
-  const double read = value->kind == ValueKind::integer ? static_cast<double>(value->integer) : value->number;
-  const std::string error = range_error(read, range);
-  if (error.empty())
-    out = read;
-  else
-    out_of_range(key, *value, error, describe(range));
 }
 
 void KeyReader::quantity(const Key& key, double& out, Unit unit, NumberRange range) {
@@ -191,7 +211,7 @@ void KeyReader::bytes(const Key& key, std::int64_t& out, IntegerRange range) {
                       "bytes (an integer, or a string with a unit such as \"80 GiB\" or \"40 GB\")");
   Value counted = *value;
   counted.kind = ValueKind::number;
-  counted.number = *parsed;
+  counted.number = std::floor(*parsed);  // "79.15 GiB" is no whole number of bytes
   read_integer(key, counted, range, out);
 }
 
@@ -266,6 +286,19 @@ void KeyReader::flag_list(const Key& key, std::vector<bool>& out) {
   out = std::move(read);
 }
 
+void KeyReader::text_list(const Key& key, std::vector<std::string>& out) {
+  const Value* value = take(key);
+  if (value == nullptr) return;
+  std::vector<std::string> read;
+  for (const Value* item : items_of(*value)) {
+    if (item->kind == ValueKind::text)
+      read.push_back(item->text);
+    else
+      wrong_type(key, *item, "string");
+  }
+  out = std::move(read);
+}
+
 void KeyReader::read_table(const Value& value, const std::string& path, const Keys& keys) {
   KeyReader reader(value, path, state_);
   keys(reader);
@@ -296,16 +329,17 @@ void KeyReader::load_entry(const Value& name, const NamedEntries& entries) {
                                          suggestion(name.text, entries.names)));
     return;
   }
-  for (const Diagnostic& found : entries.load(name.text).entries()) {
+  const Diagnostics loaded = entries.load(name.text);
+  for (const Diagnostic& found : loaded.entries()) {
     Diagnostic placed = diagnostic_at(name.span, found.message, found.remedy);
     placed.severity = found.severity;
     state_.diagnostics.add(std::move(placed));
   }
 }
 
-void KeyReader::named_table(const Key& key, const NamedEntries& entries, const Keys& keys) {
+void KeyReader::read_named_table(const Key& key, const Value* value, const NamedEntries& entries,
+                                 const Keys& keys) {
   static const Value nothing;
-  const Value* value = take(key);
   if (value != nullptr && value->kind == ValueKind::text) {
     load_entry(*value, entries);
     value = nullptr;
@@ -313,8 +347,7 @@ void KeyReader::named_table(const Key& key, const NamedEntries& entries, const K
     wrong_type(key, *value, fmt::format("the name of a {} or a table", entries.kind));
     value = nullptr;
   }
-  const Value& table = value != nullptr ? *value : nothing;
-  KeyReader reader(table, path_of(key.name), state_);
+  KeyReader reader(value != nullptr ? *value : nothing, path_of(key.name), state_);
   const Key preset_key{.name = "preset", .meaning = {}};
   if (const Value* preset = reader.take(preset_key)) {
     if (preset->kind == ValueKind::text)
@@ -324,6 +357,18 @@ void KeyReader::named_table(const Key& key, const NamedEntries& entries, const K
   }
   keys(reader);
   reader.refuse_unknown_keys();
+}
+
+void KeyReader::named_table(const Key& key, const NamedEntries& entries, const Keys& keys) {
+  read_named_table(key, take(key), entries, keys);
+}
+
+void KeyReader::optional_named_table(const Key& key, bool& present, const NamedEntries& entries,
+                                     const Keys& keys) {
+  const Value* value = take(key);
+  if (value == nullptr) return;
+  present = true;
+  read_named_table(key, value, entries, keys);
 }
 
 void KeyReader::table_list(const Key& key, std::size_t /*size*/,

@@ -53,9 +53,13 @@ class KeyReader final : public KeyVisitor {
   void list_of(const Key& key, std::vector<std::string>& values,
                const std::vector<std::string>& names) override;
   void flag_list(const Key& key, std::vector<bool>& values) override;
+  void text_list(const Key& key, std::vector<std::string>& values) override;
+  void number_map(const Key& key, std::map<std::string, double>& values, NumberRange range) override;
   void table(const Key& key, const Keys& keys) override;
   void optional_table(const Key& key, bool& present, const Keys& keys) override;
   void named_table(const Key& key, const NamedEntries& entries, const Keys& keys) override;
+  void optional_named_table(const Key& key, bool& present, const NamedEntries& entries,
+                            const Keys& keys) override;
   void table_list(const Key& key, std::size_t size, const std::function<void(std::size_t)>& resize,
                   const std::function<void(KeyVisitor&, std::size_t)>& keys) override;
   void shorthand(const Key& key, const std::vector<std::string>& names,
@@ -70,6 +74,8 @@ class KeyReader final : public KeyVisitor {
   bool read_integer(const Key& key, const Value& value, IntegerRange range, std::int64_t& out);
   bool read_name(const Key& key, const Value& value, const std::vector<std::string>& names, std::string& out);
   void read_table(const Value& value, const std::string& path, const Keys& keys);
+  void read_named_table(const Key& key, const Value* value, const NamedEntries& entries, const Keys& keys);
+  bool read_number(const Key& key, const Value& value, NumberRange range, double& out);
   void load_entry(const Value& name, const NamedEntries& entries);
 
   const Value& table_;

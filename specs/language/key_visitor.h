@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,18 +64,23 @@ class KeyVisitor {
   virtual void quantity(const Key& key, double& value, Unit unit, NumberRange range) = 0;
   virtual void bytes(const Key& key, std::int64_t& value, IntegerRange range) = 0;
   virtual void text(const Key& key, std::string& value) = 0;
-  /// `value` is always one of `names`.
+  /// `value` is always one of `names`, or empty where the key is optional and not given.
   virtual void one_of(const Key& key, std::string& value, const std::vector<std::string>& names) = 0;
   virtual void integer_list(const Key& key, std::vector<std::int64_t>& values, IntegerRange range) = 0;
   virtual void list_of(const Key& key, std::vector<std::string>& values,
                        const std::vector<std::string>& names) = 0;
   virtual void flag_list(const Key& key, std::vector<bool>& values) = 0;
+  virtual void text_list(const Key& key, std::vector<std::string>& values) = 0;
+  /// A table whose keys are free.
+  virtual void number_map(const Key& key, std::map<std::string, double>& values, NumberRange range) = 0;
 
   using Keys = std::function<void(KeyVisitor&)>;
   virtual void table(const Key& key, const Keys& keys) = 0;
   /// `present` tells whether the table is there, and is set to true where it is given.
   virtual void optional_table(const Key& key, bool& present, const Keys& keys) = 0;
   virtual void named_table(const Key& key, const NamedEntries& entries, const Keys& keys) = 0;
+  virtual void optional_named_table(const Key& key, bool& present, const NamedEntries& entries,
+                                    const Keys& keys) = 0;
   virtual void table_list(const Key& key, std::size_t size, const std::function<void(std::size_t)>& resize,
                           const std::function<void(KeyVisitor&, std::size_t)>& keys) = 0;
 
@@ -87,6 +94,13 @@ class KeyVisitor {
     std::string name(name_of(value));
     one_of(key, name, all_names<Enum>());
     if (const auto chosen = from_name<Enum>(name)) value = *chosen;
+  }
+
+  template <class Enum>
+  void optional_choice(const Key& key, std::optional<Enum>& value) {
+    std::string name(value ? name_of(*value) : std::string_view());
+    one_of(key, name, all_names<Enum>());
+    value = from_name<Enum>(name);
   }
 
   template <class Enum>

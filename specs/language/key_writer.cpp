@@ -60,6 +60,10 @@ void KeyWriter::integer_list(const Key& key, std::vector<std::int64_t>& values, 
 
 void KeyWriter::list_of(const Key& key, std::vector<std::string>& values,
                         const std::vector<std::string>& /*names*/) {
+  text_list(key, values);
+}
+
+void KeyWriter::text_list(const Key& key, std::vector<std::string>& values) {
   std::vector<std::string> written;
   for (const std::string& value : values) written.push_back(toml_string(value));
   if (!values.empty() || !key.optional) line(key, fmt::format("[{}]", fmt::join(written, ", ")));
@@ -69,6 +73,13 @@ void KeyWriter::flag_list(const Key& key, std::vector<bool>& values) {
   std::vector<std::string_view> written;
   for (const bool value : values) written.emplace_back(value ? "true" : "false");
   if (!values.empty() || !key.optional) line(key, fmt::format("[{}]", fmt::join(written, ", ")));
+}
+
+void KeyWriter::number_map(const Key& key, std::map<std::string, double>& values, NumberRange /*range*/) {
+  if (values.empty()) return;
+  tables_ += fmt::format("\n[{}]\n", path_of(key.name));
+  for (const auto& [name, value] : values)
+    tables_ += fmt::format("{} = {}\n", toml_string(name), number_toml(value));
 }
 
 void KeyWriter::table(const Key& key, const Keys& keys) {
@@ -85,6 +96,11 @@ void KeyWriter::optional_table(const Key& key, bool& present, const Keys& keys) 
 
 void KeyWriter::named_table(const Key& key, const NamedEntries& /*entries*/, const Keys& keys) {
   table(key, keys);
+}
+
+void KeyWriter::optional_named_table(const Key& key, bool& present, const NamedEntries& /*entries*/,
+                                     const Keys& keys) {
+  if (present) table(key, keys);
 }
 
 void KeyWriter::table_list(const Key& key, std::size_t size,

@@ -28,9 +28,13 @@ class KeyWriter final : public KeyVisitor {
   void list_of(const Key& key, std::vector<std::string>& values,
                const std::vector<std::string>& names) override;
   void flag_list(const Key& key, std::vector<bool>& values) override;
+  void text_list(const Key& key, std::vector<std::string>& values) override;
+  void number_map(const Key& key, std::map<std::string, double>& values, NumberRange range) override;
   void table(const Key& key, const Keys& keys) override;
   void optional_table(const Key& key, bool& present, const Keys& keys) override;
   void named_table(const Key& key, const NamedEntries& entries, const Keys& keys) override;
+  void optional_named_table(const Key& key, bool& present, const NamedEntries& entries,
+                            const Keys& keys) override;
   void table_list(const Key& key, std::size_t size, const std::function<void(std::size_t)>& resize,
                   const std::function<void(KeyVisitor&, std::size_t)>& keys) override;
   void shorthand(const Key& key, const std::vector<std::string>& names,

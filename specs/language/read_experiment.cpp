@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "specs/language/checks.h"
 #include "specs/language/defaults.h"
@@ -167,9 +168,7 @@ void append_new(const Diagnostics& found, const std::vector<std::string>& settin
                                             other.message.starts_with(entry.message + " (sweep point "));
     });
     if (seen) continue;
-    std::string point;
-    for (const std::string& text : settings) point += (point.empty() ? "" : ", ") + text;
-    entry.message += fmt::format(" (sweep point {})", point);
+    if (!settings.empty()) entry.message += fmt::format(" (sweep point {})", fmt::join(settings, ", "));
     diagnostics.add(std::move(entry));
   }
 }

@@ -51,15 +51,41 @@ void visit_data(KeyVisitor& visitor, DataSpec& data) {
   visitor.integer({"evaluate_every", "updates; 0: only at the end"}, data.evaluate_every, {0, most});
 }
 
+void visit_local_steps(KeyVisitor& visitor, LocalStepsSpec& local_steps) {
+  visitor.number({"outer_lr", "of the update on the averaged change"}, local_steps.outer_learning_rate,
+                 {.minimum = 0, .maximum = 1000, .open_minimum = true});
+  visitor.number({"outer_momentum", "of that update"}, local_steps.outer_momentum, below_one);
+  visitor.flag({"nesterov", "that update looks ahead"}, local_steps.nesterov);
+}
+
 /// What the software stack does where the experiment does not say.
 void apply_stack_defaults(TrainingSpec& training) {
+  const bool narrow = storage_bytes(training.precision) == 2;
+  training.gradient_precision = narrow ? Precision::fp32 : training.precision;
+  training.optimizer_state_precision = narrow ? Precision::fp32 : training.precision;
   const Result<StackSpec> stack = catalog_stack(training.stack);
   if (!stack) return;
+  if (narrow) training.gradient_precision = stack->gradient_precision;
   const bool flash = std::find(stack->attention.begin(), stack->attention.end(),
                                AttentionImplementation::flash) != stack->attention.end();
   training.attention = flash ? AttentionImplementation::flash : AttentionImplementation::unfused;
-  training.gradient_precision =
-      storage_bytes(training.precision) == 2 ? stack->gradient_precision : training.precision;
+}
+
+void visit_precisions(KeyVisitor& visitor, TrainingSpec& training) {
+  visitor.choice({"gradient_precision", "of the accumulated gradient",
+                  "the stack's for 16-bit and narrower training, else precision"},
+                 training.gradient_precision);
+  if (visitor.reads()) training.reduction_precision = training.gradient_precision;
+  visitor.choice({"reduction_precision", "in which gradients cross the network", "gradient_precision"},
+                 training.reduction_precision);
+  visitor.optional_choice(
+      {"parameter_precision", "of parameters between steps", "as precision stores them", true},
+      training.parameter_precision);
+  visitor.optional_choice(
+      {"gather_precision", "in which sharded parameters are gathered", "as precision stores them", true},
+      training.gather_precision);
+  visitor.choice({"optimizer_state_precision", "of moments", "fp32; fp64 for fp64 training"},
+                 training.optimizer_state_precision);
 }
 
 }  // namespace
@@ -75,9 +101,10 @@ void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
                  catalog_names(CatalogKind::stack));
   visitor.text({"stack_release", "of the stack; empty: the latest known", {}, true}, training.stack_release);
   if (visitor.reads()) apply_stack_defaults(training);
-  visitor.choice({"gradient_precision", "of the accumulated gradient",
-                  "the stack's for 16-bit and narrower training, else precision"},
-                 training.gradient_precision);
+  visitor.text_list({"stack_features", "switches of the stack beyond its profile", {}, true},
+                    training.stack_features);
+  visitor.flag({"compile", "kernels fused by a compiler"}, training.compile);
+  visit_precisions(visitor, training);
   visitor.choice({"attention", "which kernel", "flash where the stack has it"}, training.attention);
   visitor.table({"optimizer", "the update rule and its constants"},
                 [&training](KeyVisitor& keys) { visit_optimizer(keys, training.optimizer); });
@@ -96,6 +123,8 @@ void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
   visitor.integer({"seed", "of weights, dropout and data order"}, seed, {});
   training.seed = static_cast<std::uint64_t>(seed);
   visitor.integer({"checkpoint_every", "updates; 0: only at the end"}, training.checkpoint_every, {0, most});
+  visitor.table({"local_steps", "the outer update where search.local_steps allows more than 1"},
+                [&training](KeyVisitor& keys) { visit_local_steps(keys, training.local_steps); });
   visitor.table({"data", "what is trained on"},
                 [&training](KeyVisitor& keys) { visit_data(keys, training.data); });
 }
