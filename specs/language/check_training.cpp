@@ -84,19 +84,24 @@ void check_learning_rate(const TrainingSpec& training, CheckReport& report) {
                     schedule.warmup_steps, training.steps));
 }
 
-/// Keys that are read but change nothing deserve a word.
+/// Keys that were changed but change nothing deserve a word.
 void check_unused(const TrainingSpec& training, CheckReport& report) {
-  const auto unused = [&report](const char* path, const std::string& why) {
-    if (report.given(path)) report.warning({path}, fmt::format("{} has no effect {}", path, why));
+  const OptimizerSpec& optimizer = training.optimizer;
+  const OptimizerSpec usual;
+  const auto unused = [&report](bool changed, const char* path, const std::string& why) {
+    if (changed && report.given(path)) report.warning({path}, fmt::format("{} has no effect {}", path, why));
   };
   if (training.precision != Precision::fp16)
-    unused("training.loss_scaling", fmt::format("with precision \"{}\"", name_of(training.precision)));
-  if (training.optimizer.type == OptimizerKind::adamw)
-    unused("training.optimizer.momentum", "with optimizer \"adamw\"");
-  if (training.optimizer.type == OptimizerKind::sgd)
-    for (const char* key :
-         {"training.optimizer.beta1", "training.optimizer.beta2", "training.optimizer.epsilon"})
-      unused(key, "with optimizer \"sgd\"");
+    unused(training.loss_scaling != LossScalingSpec{}, "training.loss_scaling",
+           fmt::format("with precision \"{}\"", name_of(training.precision)));
+  const std::string with_optimizer = fmt::format("with optimizer \"{}\"", name_of(optimizer.type));
+  if (optimizer.type != OptimizerKind::sgd)
+    unused(optimizer.momentum != usual.momentum, "training.optimizer.momentum", with_optimizer);
+  if (optimizer.type != OptimizerKind::adamw) {
+    unused(optimizer.beta1 != usual.beta1, "training.optimizer.beta1", with_optimizer);
+    unused(optimizer.beta2 != usual.beta2, "training.optimizer.beta2", with_optimizer);
+    unused(optimizer.epsilon != usual.epsilon, "training.optimizer.epsilon", with_optimizer);
+  }
 }
 
 }  // namespace
