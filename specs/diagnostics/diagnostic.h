@@ -69,6 +69,8 @@ struct Result {
 };
 
 /// The known name closest to `seen` (edit distance at most a third of its length, at least 2), or nothing.
+/// What a name begins with up to a hyphen counts too, at one more; among equals the longest common start
+/// wins.
 std::optional<std::string> nearest_name(std::string_view seen, const std::vector<std::string>& known);
 
 }  // namespace specs

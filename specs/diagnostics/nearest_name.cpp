@@ -27,6 +27,19 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return last[b.size()];
 }
 
+std::size_t common_prefix(std::string_view a, std::string_view b) {
+  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+}
+
+/// Distance to the name or, one more, to what it begins with up to a hyphen: "h100" means "h100-sxm-80gb".
+std::size_t distance_to(std::string_view seen, std::string_view name) {
+  std::size_t distance = edit_distance(seen, name);
+  for (std::size_t hyphen = name.find('-'); hyphen != std::string_view::npos;
+       hyphen = name.find('-', hyphen + 1))
+    distance = std::min(distance, 1 + edit_distance(seen, name.substr(0, hyphen)));
+  return distance;
+}
+
 }  // namespace
 
 std::optional<std::string> nearest_name(std::string_view seen, const std::vector<std::string>& known) {
@@ -37,9 +50,12 @@ std::optional<std::string> nearest_name(std::string_view seen, const std::vector
   std::optional<std::string> nearest;
   std::size_t smallest = limit + 1;
   for (const std::string& name : known) {
-    const std::size_t distance = edit_distance(seen, name);
+    const std::size_t distance = distance_to(seen, name);
     // A name that shares nothing with what was seen is no suggestion ("tp" for "dp" is, "x" for "ab" is not).
-    if (distance < smallest && distance < std::max(seen.size(), name.size())) {
+    if (distance > limit || distance >= std::max(seen.size(), name.size())) continue;
+    const bool longer_start =
+        nearest && distance == smallest && common_prefix(seen, name) > common_prefix(seen, *nearest);
+    if (distance < smallest || longer_start) {
       smallest = distance;
       nearest = name;
     }

@@ -10,14 +10,21 @@
 
 namespace specs {
 
+void CheckReport::add(Severity severity, const std::vector<std::string>& paths, std::string message,
+                      std::string remedy) {
+  for (const std::string& path : paths)
+    if (positions_.failed(path)) return;
+  Diagnostic diagnostic = diagnostic_at(positions_.find(paths), std::move(message), std::move(remedy));
+  diagnostic.severity = severity;
+  diagnostics_.add(std::move(diagnostic));
+}
+
 void CheckReport::error(const std::vector<std::string>& paths, std::string message, std::string remedy) {
-  diagnostics_.add(diagnostic_at(positions_.find(paths), std::move(message), std::move(remedy)));
+  add(Severity::error, paths, std::move(message), std::move(remedy));
 }
 
 void CheckReport::warning(const std::vector<std::string>& paths, std::string message, std::string remedy) {
-  Diagnostic diagnostic = diagnostic_at(positions_.find(paths), std::move(message), std::move(remedy));
-  diagnostic.severity = Severity::warning;
-  diagnostics_.add(std::move(diagnostic));
+  add(Severity::warning, paths, std::move(message), std::move(remedy));
 }
 
 std::string divisors_text(std::int64_t number) {

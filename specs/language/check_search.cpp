@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,8 +19,12 @@ namespace {
 template <class Value>
 class ListCheck {
  public:
-  ListCheck(const char* key, const std::vector<Value>& values, CheckReport& report)
-      : path_(std::string("search.") + key), values_(values), report_(report) {}
+  /// `depends_on` are the other keys that the check reads.
+  ListCheck(const char* key, const std::vector<Value>& values, std::vector<std::string> depends_on,
+            CheckReport& report)
+      : path_(std::string("search.") + key), paths_(std::move(depends_on)), values_(values), report_(report) {
+    paths_.insert(paths_.begin(), path_);
+  }
 
   /// `why_not` gives the reason why a value is illegal, or nothing.
   void require(const std::function<std::string(const Value&)>& why_not, const std::string& remedy) const {
@@ -28,13 +34,14 @@ class ListCheck {
     if (reasons.empty()) return;
     const std::string message = fmt::format("{}", fmt::join(reasons, "; "));
     if (reasons.size() == values_.size())
-      report_.error({path_}, fmt::format("{}: no value is possible: {}", path_, message), remedy);
+      report_.error(paths_, fmt::format("{}: no value is possible: {}", path_, message), remedy);
     else
-      report_.warning({path_}, fmt::format("{}: never chosen: {}", path_, message), remedy);
+      report_.warning(paths_, fmt::format("{}: never chosen: {}", path_, message), remedy);
   }
 
  private:
   std::string path_;
+  std::vector<std::string> paths_;
   const std::vector<Value>& values_;
   CheckReport& report_;
 };
@@ -46,7 +53,7 @@ std::string indivisible(const std::string& name, std::int64_t number, const char
 
 void check_tensor(const Experiment& experiment, CheckReport& report) {
   const AttentionSpec& attention = experiment.model.attention;
-  ListCheck<std::int64_t>("tensor", experiment.search.tensor, report)
+  ListCheck<std::int64_t>("tensor", experiment.search.tensor, {"model.heads"}, report)
       .require(
           [&](std::int64_t degree) { return indivisible("model.heads", attention.heads, "tensor", degree); },
           attention.heads > 0 ? fmt::format("tensor may be {}", divisors_text(attention.heads))
@@ -54,7 +61,7 @@ void check_tensor(const Experiment& experiment, CheckReport& report) {
 }
 
 void check_experts(const Experiment& experiment, CheckReport& report) {
-  const ListCheck<std::int64_t> expert("expert", experiment.search.expert, report);
+  const ListCheck<std::int64_t> expert("expert", experiment.search.expert, {"model.mixture.experts"}, report);
   if (!experiment.model.mixture) {
     expert.require(
         [](std::int64_t degree) {
@@ -72,13 +79,13 @@ void check_experts(const Experiment& experiment, CheckReport& report) {
 void check_batch(const Experiment& experiment, CheckReport& report) {
   const std::int64_t batch = experiment.training.global_batch;
   const std::string remedy = fmt::format("divisors of {}: {}", batch, divisors_text(batch));
-  ListCheck<std::int64_t>("micro_batch", experiment.search.micro_batch, report)
+  ListCheck<std::int64_t>("micro_batch", experiment.search.micro_batch, {"training.global_batch"}, report)
       .require(
           [&](std::int64_t size) { return indivisible("training.global_batch", batch, "micro_batch", size); },
           remedy);
   // In a mixed cluster the replicas may have unequal shares.
   if (experiment.cluster.groups.size() == 1)
-    ListCheck<std::int64_t>("data", experiment.search.data, report)
+    ListCheck<std::int64_t>("data", experiment.search.data, {"training.global_batch"}, report)
         .require(
             [&](std::int64_t degree) { return indivisible("training.global_batch", batch, "data", degree); },
             remedy);
@@ -86,7 +93,7 @@ void check_batch(const Experiment& experiment, CheckReport& report) {
 
 void check_sizes(const Experiment& experiment, CheckReport& report) {
   const std::int64_t layers = experiment.model.layers;
-  ListCheck<std::int64_t>("pipeline", experiment.search.pipeline, report)
+  ListCheck<std::int64_t>("pipeline", experiment.search.pipeline, {"model.layers"}, report)
       .require(
           [layers](std::int64_t degree) {
             const bool possible = layers <= 0 || degree <= 2 * layers;  // a cut may fall inside a layer
@@ -106,7 +113,8 @@ void check_sizes(const Experiment& experiment, CheckReport& report) {
     smallest *= static_cast<double>(factors.back());
   }
   if (smallest > static_cast<double>(devices))
-    report.error({"search.tensor", "search.pipeline", "search.data", "search.context"},
+    report.error({"search.tensor", "search.pipeline", "search.data", "search.context", "cluster.nodes",
+                  "cluster.node"},
                  fmt::format("the smallest degrees multiply to {} = {:.0f} ranks, the cluster has {} devices",
                              fmt::join(factors, " · "), smallest, devices),
                  "smaller degrees, or more nodes");
@@ -123,7 +131,7 @@ void check_stack_list(const char* key, const std::vector<Value>& values, const s
   };
   std::vector<std::string> names;
   for (const Value& value : supported) names.push_back(text(value));
-  ListCheck<Value>(key, values, report)
+  ListCheck<Value>(key, values, {"training.stack"}, report)
       .require(
           [&](const Value& value) {
             const bool known = std::find(supported.begin(), supported.end(), value) != supported.end();
@@ -135,7 +143,7 @@ void check_stack_list(const char* key, const std::vector<Value>& values, const s
 void check_stack_degree(const char* key, const std::vector<std::int64_t>& values, bool supported,
                         const std::string& stack, CheckReport& report) {
   if (supported) return;
-  ListCheck<std::int64_t>(key, values, report)
+  ListCheck<std::int64_t>(key, values, {"training.stack"}, report)
       .require(
           [&](std::int64_t degree) {
             return degree > 1 ? fmt::format("stack \"{}\" has no {} parallelism", stack, key) : std::string();
@@ -179,7 +187,7 @@ void check_stack(const Experiment& experiment, CheckReport& report) {
   check_stack_list("offload_activations", search.offload_activations, stack->activation_offload, name,
                    report);
   if (!stack->local_steps)
-    ListCheck<std::int64_t>("local_steps", search.local_steps, report)
+    ListCheck<std::int64_t>("local_steps", search.local_steps, {"training.stack"}, report)
         .require(
             [&name](std::int64_t steps) {
               return steps > 1 ? fmt::format("stack \"{}\" synchronises every update", name) : std::string();

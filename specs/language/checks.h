@@ -12,7 +12,8 @@
 
 namespace specs {
 
-/// Reports at the first of several keys that was given.
+/// Reports at the first of several keys that was given. Where one of them could not be read, nothing is
+/// reported: the error would follow from the one that was.
 class CheckReport {
  public:
   CheckReport(const KeyPositions& positions, Diagnostics& diagnostics)
@@ -23,6 +24,8 @@ class CheckReport {
   bool given(const std::string& path) const { return positions_.given(path); }
 
  private:
+  void add(Severity severity, const std::vector<std::string>& paths, std::string message, std::string remedy);
+
   const KeyPositions& positions_;
   Diagnostics& diagnostics_;
 };

@@ -42,6 +42,15 @@ std::string suggestion(std::string_view seen, const std::vector<std::string>& na
 
 }  // namespace
 
+bool KeyPositions::failed(const std::string& path) const {
+  for (std::string around = path; !around.empty();) {
+    if (failed_.contains(around) || failed_.contains(around + ".preset")) return true;
+    const std::size_t dot = around.rfind('.');
+    around = dot == std::string::npos ? std::string() : around.substr(0, dot);
+  }
+  return false;
+}
+
 SourceSpan KeyPositions::find(const std::vector<std::string>& paths) const {
   for (const std::string& path : paths)
     if (const auto found = spans_.find(path); found != spans_.end()) return found->second;
@@ -94,6 +103,7 @@ void KeyReader::wrong_type(const Key& key, const Value& value, const std::string
 
 void KeyReader::out_of_range(const Key& key, const Value& value, const std::string& error,
                              const std::string& expected) {
+  state_.positions.add_failed(path_of(key.name));
   Diagnostic diagnostic = diagnostic_at(value.span, fmt::format("{} = {}", path_of(key.name), error));
   diagnostic.expected = expected;
   state_.diagnostics.add(std::move(diagnostic));
@@ -231,6 +241,7 @@ bool KeyReader::read_name(const Key& key, const Value& value, const std::vector<
     return false;
   }
   if (std::find(names.begin(), names.end(), value.text) == names.end()) {
+    state_.positions.add_failed(path_of(key.name));
     Diagnostic diagnostic =
         diagnostic_at(value.span, fmt::format("{}: unknown value {}", path_of(key.name), shown(value)));
     diagnostic.expected = fmt::format("one of {}", known_names(names));
@@ -323,8 +334,9 @@ void KeyReader::optional_table(const Key& key, bool& present, const Keys& keys) 
   read_table(*value, path_of(key.name), keys);
 }
 
-void KeyReader::load_entry(const Value& name, const NamedEntries& entries) {
+void KeyReader::load_entry(const Value& name, const NamedEntries& entries, const std::string& path) {
   if (std::find(entries.names.begin(), entries.names.end(), name.text) == entries.names.end()) {
+    state_.positions.add_failed(path);
     state_.diagnostics.add(diagnostic_at(name.span, fmt::format("unknown {} {}", entries.kind, shown(name)),
                                          suggestion(name.text, entries.names)));
     return;
@@ -341,7 +353,7 @@ void KeyReader::read_named_table(const Key& key, const Value* value, const Named
                                  const Keys& keys) {
   static const Value nothing;
   if (value != nullptr && value->kind == ValueKind::text) {
-    load_entry(*value, entries);
+    load_entry(*value, entries, path_of(key.name));
     value = nullptr;
   } else if (value != nullptr && value->kind != ValueKind::table) {
     wrong_type(key, *value, fmt::format("the name of a {} or a table", entries.kind));
@@ -351,7 +363,7 @@ void KeyReader::read_named_table(const Key& key, const Value* value, const Named
   const Key preset_key{.name = "preset", .meaning = {}};
   if (const Value* preset = reader.take(preset_key)) {
     if (preset->kind == ValueKind::text)
-      load_entry(*preset, entries);
+      load_entry(*preset, entries, path_of(key.name));
     else
       reader.wrong_type(preset_key, *preset, fmt::format("the name of a {}", entries.kind));
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,11 +19,16 @@ class KeyPositions {
  public:
   void add(const std::string& path, const SourceSpan& span) { spans_.emplace(path, span); }
   bool given(const std::string& path) const { return spans_.contains(path); }
+  /// Its value could not be read and what stands in its place is not the user's.
+  void add_failed(const std::string& path) { failed_.insert(path); }
+  /// The value itself, a table around it, or the entry that one of them is based on, could not be read.
+  bool failed(const std::string& path) const;
   /// The first of the paths that was given; else the nearest table around the first path; else no place.
   SourceSpan find(const std::vector<std::string>& paths) const;
 
  private:
   std::map<std::string, SourceSpan> spans_;
+  std::set<std::string> failed_;
 };
 
 struct ReadState {
@@ -76,7 +82,7 @@ class KeyReader final : public KeyVisitor {
   void read_table(const Value& value, const std::string& path, const Keys& keys);
   void read_named_table(const Key& key, const Value* value, const NamedEntries& entries, const Keys& keys);
   bool read_number(const Key& key, const Value& value, NumberRange range, double& out);
-  void load_entry(const Value& name, const NamedEntries& entries);
+  void load_entry(const Value& name, const NamedEntries& entries, const std::string& path);
 
   const Value& table_;
   std::string path_;
