@@ -25,5 +25,6 @@ if(DSPLAN_TESTS)
 endif()
 
 if(DSPLAN_RUNTIME)
+  find_package(ZLIB REQUIRED)
   find_package(LibTorch REQUIRED)
 endif()
