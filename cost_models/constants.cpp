@@ -2,27 +2,35 @@
 
 #include <stdexcept>
 
-#include <toml++/toml.h>
-
 #include "cost_models/embedded_constants.h"
+#include "specs/language/value_tree.h"
 
 namespace cost_models {
 namespace {
 
-void collect(const toml::table& table, const std::string& path, std::vector<Constant>& constants) {
-  if (const auto value = table["value"].value<double>()) {
+double number_of(const specs::Value& value) {
+  return value.kind == specs::ValueKind::integer ? static_cast<double>(value.integer) : value.number;
+}
+
+double number_at(const specs::Value& table, std::string_view key, double fallback) {
+  const specs::TableEntry* entry = table.find(key);
+  return entry == nullptr ? fallback : number_of(entry->value);
+}
+
+void collect(const specs::Value& table, const std::string& path, std::vector<Constant>& constants) {
+  if (const specs::TableEntry* value = table.find("value")) {
     Constant constant;
     constant.name = path;
-    constant.value = *value;
-    constant.prior = table["prior"].value_or(*value);
-    constant.spread = table["spread"].value_or(0.0);
-    constant.meaning = table["meaning"].value_or(std::string{});
+    constant.value = number_of(value->value);
+    constant.prior = number_at(table, "prior", constant.value);
+    constant.spread = number_at(table, "spread", 0);
+    if (const specs::TableEntry* meaning = table.find("meaning")) constant.meaning = meaning->value.text;
     constants.push_back(std::move(constant));
     return;
   }
-  for (const auto& [key, node] : table)
-    if (const toml::table* child = node.as_table())
-      collect(*child, path.empty() ? std::string(key.str()) : path + "." + std::string(key.str()), constants);
+  for (const specs::TableEntry& entry : table.entries)
+    if (entry.value.kind == specs::ValueKind::table)
+      collect(entry.value, path.empty() ? entry.key : path + "." + entry.key, constants);
 }
 
 }  // namespace
@@ -34,11 +42,9 @@ ConstantTable ConstantTable::parse(std::string_view text) {
 }
 
 void ConstantTable::add(std::string_view text) {
-  try {
-    collect(toml::parse(text), "", constants_);
-  } catch (const toml::parse_error& error) {
-    throw std::runtime_error("constants of the cost models: " + std::string(error.description()));
-  }
+  const auto tree = specs::parse_toml(text, "constants");
+  if (!tree) throw std::runtime_error("constants of the cost models: " + tree.diagnostics.render());
+  collect(*tree, "", constants_);
   for (std::size_t i = 0; i < constants_.size(); ++i) by_name_[constants_[i].name] = i;
 }
 
@@ -52,15 +58,15 @@ const ConstantTable& ConstantTable::built_in() {
 }
 
 std::size_t ConstantTable::index(std::string_view name) const {
-  const auto found = by_name_.find(std::string(name));
+  const auto found = by_name_.find(name);
   if (found == by_name_.end()) throw std::runtime_error("no constant named " + std::string(name));
   return found->second;
 }
 
-bool ConstantTable::contains(std::string_view name) const { return by_name_.contains(std::string(name)); }
+bool ConstantTable::contains(std::string_view name) const { return by_name_.contains(name); }
 
 double ConstantTable::value_or(std::string_view name, double fallback) const {
-  const auto found = by_name_.find(std::string(name));
+  const auto found = by_name_.find(name);
   return found == by_name_.end() ? fallback : constants_[found->second].value;
 }
 

@@ -39,7 +39,11 @@ class ConstantTable {
 
  private:
   std::vector<Constant> constants_;
-  std::unordered_map<std::string, std::size_t> by_name_;
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>{}(name); }
+  };
+  std::unordered_map<std::string, std::size_t, NameHash, std::equal_to<>> by_name_;
 };
 
 }  // namespace cost_models

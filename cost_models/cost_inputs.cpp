@@ -65,13 +65,12 @@ ModelSizes model_sizes(const specs::ModelSpec& model, const specs::TrainingSpec&
 /// Looks constants up for one device, stack and precision.
 class Resolver {
  public:
-  Resolver(const specs::Experiment& experiment, const StackProfile& profile, const ConstantTable& constants,
-           std::int64_t device_group)
-      : training_(experiment.training),
-        network_(experiment.cluster.network),
-        node_(experiment.cluster.groups.at(static_cast<std::size_t>(device_group)).node),
+  Resolver(const CostInputs& inputs, const ConstantTable& constants)
+      : training_(inputs.training),
+        network_(inputs.cluster.network),
+        node_(inputs.cluster.groups.at(static_cast<std::size_t>(inputs.device_group)).node),
         device_(node_.device),
-        profile_(profile),
+        profile_(inputs.profile),
         constants_(constants) {}
 
   void resolve(CostInputs& inputs) const {
@@ -96,6 +95,10 @@ class Resolver {
   double factor(const std::string& prefix, const std::string& key) const {
     return constants_.value_or(prefix + "." + key, 1.0);
   }
+  // Compiled and eager code call the same products.
+  std::string gemm_constants() const {
+    return profile_.constants == "fsdp2-compiled" ? "fsdp2" : profile_.constants;
+  }
   // The CPU generation and parts without a fit of their own take the nearest generation's values.
   std::string generation() const {
     if (device_.generation == "ada") return "ampere";
@@ -110,7 +113,8 @@ class Resolver {
     rates.depth_half = constants_.value("gemm.depth_half");
     rates.wave_weight = constants_.value("gemm.wave_weight");
     rates.bytes_per_element = static_cast<double>(specs::storage_bytes(training_.precision));
-    const double power = factor("gemm.power_factor", device_.name);
+    const double power =
+        factor("gemm.power_factor", device_.name) * factor("gemm.stack_factor", gemm_constants());
     const double power_16bit = power * factor("gemm.power_factor_16bit", device_.name);
     inputs.gemm = inputs.gemm_16bit = rates;
     if (on_cpu()) {
@@ -241,7 +245,8 @@ class Resolver {
     inputs.links.context = with_network(context_network);
     inputs.links.context.network_step_seconds = 0;
     inputs.links.pipeline = with_network(context_network);
-    inputs.links.pipeline.call_seconds = 15e-6;
+    inputs.links.pipeline.call_seconds =
+        keyed("communication.pipeline_call_seconds", profile_.name, "default");
     inputs.links.pipeline.network_step_seconds = 0;
     const double latency = constants_.value("communication.tensor_latency_seconds");
     inputs.links.tensor = with_network(constants_.value("communication.tensor_network_efficiency"));
@@ -262,6 +267,9 @@ class Resolver {
     exposed.tensor = constants_.value("communication.tensor_exposed." + profile_.tensor_constants);
     if (profile_.options.async_tensor_parallel)
       exposed.tensor *= constants_.value("communication.tensor_exposed_async");
+    exposed.tensor_backward = profile_.hides_backward_tensor_communication
+                                  ? exposed.tensor * constants_.value("communication.tensor_backward_exposed")
+                                  : exposed.tensor;
     exposed.context = constants_.value("communication.context_exposed");
     exposed.expert = constants_.value("communication.expert_exposed");
     exposed.pipeline =
@@ -329,8 +337,12 @@ CostInputs make_cost_inputs(const specs::Experiment& experiment, const StackProf
   inputs.device_group = device_group;
   inputs.sizes = model_sizes(experiment.model, experiment.training);
   inputs.element_bytes = static_cast<double>(specs::storage_bytes(experiment.training.precision));
-  Resolver(experiment, profile, constants, device_group).resolve(inputs);
+  resolve_constants(constants, inputs);
   return inputs;
+}
+
+void resolve_constants(const ConstantTable& constants, CostInputs& inputs) {
+  Resolver(inputs, constants).resolve(inputs);
 }
 
 }  // namespace cost_models

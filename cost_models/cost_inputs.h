@@ -62,6 +62,7 @@ struct MemoryBoundRates {
 /// Shares of communication that other work does not hide.
 struct ExposedShares {
   double tensor = 1;
+  double tensor_backward = 1;
   double context = 1;
   double expert = 1;
   double pipeline = 1;
@@ -130,5 +131,8 @@ struct CostInputs {
 /// Throws std::runtime_error where the catalog's constants lack a name that every table holds.
 CostInputs make_cost_inputs(const specs::Experiment& experiment, const StackProfile& profile,
                             const ConstantTable& constants, std::int64_t device_group = 0);
+
+/// Replaces what follows from the constants, and nothing else.
+void resolve_constants(const ConstantTable& constants, CostInputs& inputs);
 
 }  // namespace cost_models

@@ -1,7 +1,6 @@
 #include "cost_models/estimate.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <mutex>
 #include <shared_mutex>
@@ -105,23 +104,16 @@ QuickCost Estimator::quick(const specs::RegularPlacement& placement) const {
   });
   const ShardKey shards = shard_key(placement);
   const JobShape job = job_shape(inputs, placement);
-  constexpr std::size_t most_runs = 16;
-  std::array<RankSeconds, most_runs> seconds;
   QuickCost quick;
-  const std::size_t count = std::min(runs.size(), most_runs);
-  for (std::size_t i = 0; i < count; ++i) {
-    seconds[i] =
-        rank_seconds(inputs, costs, runs[i].counts, shards, static_cast<double>(placement.micro_batch));
-    seconds[i].ranks = static_cast<double>(runs[i].ranks);
-    const RankMemory memory =
-        rank_memory(inputs, rank_load(job, costs, runs[i].counts, shards, runs[i].first_rank,
-                                      placement.tensor, inputs.model.tied_embeddings));
+  for (const RankRun& run : runs) {
+    const RankMemory memory = rank_memory(inputs, rank_load(job, costs, run.counts, shards, run.first_rank,
+                                                            placement.tensor, inputs.model.tied_embeddings));
     quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
     quick.peak_host_bytes_per_node =
         std::max(quick.peak_host_bytes_per_node,
                  whole_bytes((memory.host + memory.host_pinned) * inputs.devices_per_node));
   }
-  quick.step_seconds = step_seconds(inputs, job.step, std::span(seconds.data(), count)).total();
+  quick.step_seconds = regular_step_seconds(inputs, costs, placement, runs);
   return quick;
 }
 

@@ -82,9 +82,9 @@ class LayerPricer {
         key_.sequence_parallel || in_.links.tensor.measured.empty()
             ? collective_seconds(Collective::all_gather, bytes, group, in_.links.tensor)
             : half(collective_seconds(Collective::all_reduce, bytes, group, in_.links.tensor));
-    const double transfer = one.transfer * in_.exposed.tensor;
-    return {blocks * (2 * transfer + one.latency),
-            blocks * ((key_.sequence_parallel ? 2.5 : 2.0) * transfer + one.latency)};
+    return {blocks * (2 * one.transfer * in_.exposed.tensor + one.latency),
+            blocks * ((key_.sequence_parallel ? 2.5 : 2.0) * one.transfer * in_.exposed.tensor_backward +
+                      one.latency)};
   }
   static CollectiveSeconds half(CollectiveSeconds whole) { return {whole.latency / 2, whole.transfer / 2}; }
 
@@ -127,6 +127,14 @@ class LayerPricer {
 
   static double& module(UnitCost& cost, specs::RecomputedModule which) {
     return cost.recompute[static_cast<std::size_t>(std::countr_zero(static_cast<std::uint32_t>(which)))];
+  }
+
+  // torchtitan's per-operator policy keeps every second product and the reduce-scatters, and repeats the
+  // other products and the all-gathers.
+  double repeated_by_operator_policy(const UnitParts& parts, const PassSeconds& core) const {
+    const bool keeps_every_second = in_.profile.memory == MemoryRules::fsdp2;
+    return keeps_every_second ? 0.5 * (parts.products.forward - core.forward) + 0.5 * parts.tensor.forward
+                              : 0;
   }
 
   PassSeconds core_attention() const {
@@ -221,7 +229,8 @@ class LayerPricer {
     UnitCost cost = finish(parts, TimeTerm::attention);
     module(cost, specs::RecomputedModule::core_attention) = core.forward;
     module(cost, specs::RecomputedModule::normalization) = in_.recompute_operators * parts.memory_bound;
-    module(cost, specs::RecomputedModule::element_wise) = in_.recompute_operators * parts.memory_bound;
+    module(cost, specs::RecomputedModule::element_wise) =
+        in_.recompute_operators * parts.memory_bound + repeated_by_operator_policy(parts, core);
     module(cost, specs::RecomputedModule::latent_up_projection) = latent_up;
     cost.parameters = parameters;
     cost.flops = 6 * tokens_ * static_cast<double>(parameters.dense) + attention_flops();
@@ -243,7 +252,8 @@ class LayerPricer {
     parts.tensor = tensor_exchange(t, 1);
     launch(parts, t, 0);
     UnitCost cost = finish(parts, TimeTerm::feed_forward);
-    module(cost, specs::RecomputedModule::element_wise) = in_.recompute_operators * parts.memory_bound;
+    module(cost, specs::RecomputedModule::element_wise) =
+        in_.recompute_operators * parts.memory_bound + repeated_by_operator_policy(parts, {});
     module(cost, specs::RecomputedModule::feed_forward) = parts.products.forward + parts.memory_bound;
     cost.parameters = parameters;
     cost.flops = 6 * tokens_ * static_cast<double>(parameters.dense);

@@ -1,6 +1,7 @@
 #include "cost_models/rank_price.h"
 
 #include <algorithm>
+#include <array>
 
 namespace cost_models {
 std::vector<RankRun> rank_runs(const specs::ModelSpec& model, const specs::Placement& placement) {
@@ -147,6 +148,21 @@ JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement) 
         boundary_seconds(inputs, shard_key(placement, first), static_cast<double>(placement.micro_batch),
                          job.step.tensor, job.step.pipeline.virtual_stages);
   return job;
+}
+
+double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs,
+                            const specs::RegularPlacement& placement, std::span<const RankRun> runs) {
+  constexpr std::size_t most_runs = 16;
+  std::array<RankSeconds, most_runs> seconds;
+  const ShardKey shards = shard_key(placement);
+  const std::size_t count = std::min(runs.size(), most_runs);
+  for (std::size_t i = 0; i < count; ++i) {
+    seconds[i] =
+        rank_seconds(inputs, costs, runs[i].counts, shards, static_cast<double>(placement.micro_batch));
+    seconds[i].ranks = static_cast<double>(runs[i].ranks);
+  }
+  const JobShape job = job_shape(inputs, placement);
+  return step_seconds(inputs, job.step, std::span(seconds.data(), count)).total();
 }
 
 }  // namespace cost_models

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "cost_models/memory.h"
@@ -41,5 +42,10 @@ ShardKey shard_key(const specs::RegularPlacement& placement);
 ShardKey shard_key(const specs::Placement& placement, const specs::PipelineStage& stage);
 JobShape job_shape(const CostInputs& inputs, const specs::RegularPlacement& placement);
 JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement);
+
+/// The step of a job whose ranks are `runs`, at most 16 of them, all with the placement's mesh. No
+/// allocation.
+double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs,
+                            const specs::RegularPlacement& placement, std::span<const RankRun> runs);
 
 }  // namespace cost_models

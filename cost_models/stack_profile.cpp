@@ -44,6 +44,7 @@ StackOptions stack_options(const specs::TrainingSpec& training) {
   options.layers_only = has("layers_only");
   options.fused_linear_cross_entropy = has("liger");
   options.fused_cross_entropy = has("fused_cross_entropy");
+  options.balanced_stages = has("balanced_stages");
   options.compiled_loss = has("compiled_loss");
   return options;
 }
@@ -58,21 +59,24 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
   if (stack == "megatron-2021" || stack == "megatron-2022") {
     profile = megatron(name, name, MemoryRules::megatron_core);
     profile.mixture_release = MixtureRelease::early;
+    profile.hides_backward_tensor_communication = stack == "megatron-2022";
   } else if (stack == "megatron-deepspeed") {
     const bool simulator_study = release == "vtrain";
     profile = megatron(name, simulator_study ? "vtrain" : name, MemoryRules::megatron_deepspeed);
+    profile.data_constants = name;
     profile.mixture_release = MixtureRelease::early;
   } else if (stack == "megatron-core") {
     profile = megatron(name, name, MemoryRules::megatron_core);
     profile.tensor_constants = name;
     profile.transformer_engine = true;
+    profile.hides_backward_tensor_communication = true;
     profile.mixture_release = release.empty() ? MixtureRelease::r25_09 : mixture_release(release);
   } else if (stack == "nemo") {
     profile = megatron(name, name, MemoryRules::megatron_core);
     profile.tensor_constants = profile.data_constants = "nemo";
     profile.transformer_engine = true;
+    profile.hides_backward_tensor_communication = true;
     profile.hides_pipeline_transfers = true;
-    profile.balances_output_layer = true;
     profile.mixture_release = mixture_release(release);
   } else if (stack == "composer-fsdp") {
     profile = named(name, name, MemoryRules::fsdp2);
@@ -80,7 +84,7 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
   } else if (stack == "fms-fsdp") {
     profile = named(name, name, MemoryRules::fsdp2);
     profile.flash_attention_2 = true;
-  } else if (stack == "fsdp2-torchtitan" || stack == "fsdp2") {
+  } else if (stack == "torchtitan" || stack == "fsdp2") {
     profile = named(name, options.compiled ? "fsdp2-compiled" : "fsdp2", MemoryRules::fsdp2);
     profile.flash_attention_2 = true;
   } else if (stack == "deepspeed") {

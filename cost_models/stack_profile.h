@@ -31,7 +31,8 @@ struct StackOptions {
   bool layers_only = false;                 ///< "layers_only": no embedding, output layer or optimizer step
   bool fused_linear_cross_entropy = false;  ///< "liger": logits in slices
   bool fused_cross_entropy = false;         ///< "fused_cross_entropy": gradient in place of the logits
-  bool compiled_loss = false;               ///< "compiled_loss": torchtitan since early 2025
+  bool balanced_stages = false;  ///< "balanced_stages": cut by hand so that all ranks take equally long
+  bool compiled_loss = false;    ///< "compiled_loss": torchtitan since early 2025
   bool operator==(const StackOptions&) const = default;
 };
 
@@ -48,9 +49,9 @@ struct StackProfile {
   bool triton_attention = false;             ///< on Hopper: the Triton kernel
   bool accumulates_in_gemm_buffers = false;  ///< weight gradients are added to a buffer each micro-batch
   bool transformer_engine = false;           ///< modules of Transformer Engine
+  bool hides_backward_tensor_communication = false;  ///< behind the weight-gradient product of the same layer
   bool hides_pipeline_transfers = false;
-  bool balances_output_layer = false;  ///< latent-attention models: the last stage holds fewer layers
-  bool exact = true;                   ///< false: constants are the nearest stack's
+  bool exact = true;  ///< false: constants are the nearest stack's
   StackOptions options;
   bool operator==(const StackProfile&) const = default;
 };

@@ -27,6 +27,10 @@ StepSeconds step_seconds(const CostInputs& inputs, const StepShape& shape,
     }
     if (ranks[i].end.total() > step.end.total()) step.end = ranks[i].end;
   }
+  // What is left of the imbalance after a cut by hand at whole layers.
+  constexpr double balanced_imbalance = 1.02;
+  if (inputs.profile.options.balanced_stages && shape.pipeline.ranks > 1)
+    slowest = balanced_imbalance * sum / shape.pipeline.ranks;
   step.pipeline = pipeline_seconds(shape.pipeline, slowest, sum, shape.transfer_seconds);
   step.fixed = inputs.fixed_seconds +
                (shape.tensor > 1 ? inputs.tensor_micro_batch_seconds * shape.pipeline.micro_batches : 0);
