@@ -1,0 +1,306 @@
+#include "tests/published/published_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "cost_models/stack_profile.h"
+#include "specs/language/catalog.h"
+
+namespace published {
+namespace {
+
+using specs::Precision;
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+specs::ModelSpec model_of(const Row& row) {
+  specs::ModelSpec model;
+  model.name = row.text("model");
+  model.layers = row.integer("layers");
+  model.hidden = row.integer("hidden");
+  model.attention.heads = row.integer("heads", 1);
+  model.attention.kv_heads = row.integer("kv_heads", model.attention.heads);
+  model.attention.head_dim =
+      row.integer("head_dim", model.hidden / std::max<std::int64_t>(1, model.attention.heads));
+  model.feed_forward.hidden = row.integer("ffn_hidden");
+  model.feed_forward.gated = row.text("gated_ffn") == "1";
+  model.vocabulary = row.integer("vocab");
+  model.tied_embeddings = row.text("tied_embeddings") == "1";
+  const std::string_view position = row.text("position");
+  model.positions = row.integer("seq_len");
+  model.position_encoding = position == "rope"    ? specs::PositionEncoding::rotary
+                            : position == "alibi" ? specs::PositionEncoding::alibi
+                                                  : specs::PositionEncoding::learned;
+  const bool biased = !model.feed_forward.gated && position != "rope";
+  model.attention.qkv_bias = model.attention.output_bias = model.feed_forward.bias = biased;
+  if (model.feed_forward.gated) model.normalization = specs::Normalization::rms_norm;
+  model.norm_bias = !model.feed_forward.gated;
+  if (row.text("arch") == "mla-moe") {
+    model.attention.latent.emplace();
+    const bool direct_queries = contains(row.text("model"), "oonlight");
+    model.attention.latent->query_rank = direct_queries ? 0 : 1536;
+    model.attention.head_dim = 128;
+  }
+  if (row.integer("experts") > 0) {
+    model.mixture.emplace();
+    model.mixture->experts = row.integer("experts");
+    model.mixture->top_k = row.integer("top_k", 1);
+    model.mixture->expert_hidden = row.integer("expert_ffn_hidden", model.feed_forward.hidden);
+    model.mixture->shared_experts = row.integer("shared_experts");
+    model.mixture->shared_expert_hidden = model.mixture->shared_experts * model.mixture->expert_hidden;
+    model.mixture->first_dense_layers = row.integer("first_dense_layers");
+  }
+  const std::string_view variant = row.text("variant");
+  if (contains(variant, "mtp")) model.prediction_layers = 1;
+  if (contains(variant, "sliding_window")) {
+    model.attention.sliding_window = 128;
+    model.attention.sliding_every = 2;
+  }
+  return model;
+}
+
+// Per device, where the source does not say: the reference system of each generation.
+double default_network_gbit(std::string_view device) {
+  if (contains(device, "v100")) return 100;
+  if (contains(device, "a100") || contains(device, "a800")) return 200;
+  if (contains(device, "b300")) return 800;
+  return 400;
+}
+
+std::string cluster_of(const Row& row, specs::ClusterSpec& cluster) {
+  const std::string device(row.text("gpu"));
+  specs::ClusterGroup group;
+  bool found = false;
+  for (const std::string& name : specs::catalog_names(specs::CatalogKind::node)) {
+    if (name == "localhost") continue;
+    const auto node = specs::catalog_node(name);
+    if (!node || node->device.name != device) continue;
+    group.node = *node;
+    found = true;
+    break;
+  }
+  if (!found) return "no node of the catalog has the device " + device;
+  group.node.devices = row.integer("gpus_per_node", group.node.devices);
+  const std::int64_t devices = row.integer("gpus", 1);
+  group.nodes = (devices + group.node.devices - 1) / group.node.devices;
+  cluster.groups = {group};
+  const std::string_view fabric = row.text("fabric");
+  cluster.network.kind = fabric == "roce"       ? specs::NetworkKind::roce
+                         : fabric == "ethernet" ? specs::NetworkKind::ethernet
+                         : fabric == "efa"      ? specs::NetworkKind::efa
+                                                : specs::NetworkKind::infiniband;
+  const double gbit = row.number("internode_gbit_per_gpu", default_network_gbit(device));
+  cluster.network.node_bytes_per_second = gbit * 1e9 / 8 * static_cast<double>(group.node.devices);
+  return {};
+}
+
+std::string training_of(const Row& row, specs::TrainingSpec& training) {
+  const auto precision = specs::from_name<Precision>(row.text("precision"));
+  if (!precision) return "unknown precision " + std::string(row.text("precision"));
+  training.precision = *precision;
+  training.global_batch = row.integer("global_batch");
+  training.sequence_length = row.integer("seq_len");
+  training.attention = row.text("attention") == "unfused" ? specs::AttentionImplementation::unfused
+                                                          : specs::AttentionImplementation::flash;
+  training.compile = row.text("compile") == "1";
+  training.stack = row.text("stack") == "fsdp2-torchtitan" ? "torchtitan" : row.text("stack");
+  training.stack_release = row.text("release");
+  const std::string_view family = row.text("family");
+  if (family.starts_with("vtrain")) training.stack_release = "vtrain";
+  if (family.starts_with("nemo-")) training.stack_release = family.substr(5);
+  const std::string_view variant = row.text("variant");
+  for (const char* feature : {"async_tp", "float8_rowwise", "token_drop", "layers_only", "liger"})
+    if (contains(variant, feature)) training.stack_features.emplace_back(feature);
+  if (contains(row.text("note"), "fused cross-entropy"))
+    training.stack_features.emplace_back("fused_cross_entropy");
+  if (training.compile && contains(row.text("source"), "2025"))
+    training.stack_features.emplace_back("compiled_loss");
+  if (row.text("arch") == "mla-moe" && training.stack == "nemo")
+    training.stack_features.emplace_back("balanced_stages");
+  const bool fp32_gradients = contains(variant, "fp32_gradients") ||
+                              (*precision == Precision::bf16 &&
+                               (training.stack == "megatron-deepspeed" || training.stack == "megatron-core"));
+  const Precision half = *precision == Precision::fp16 ? Precision::fp16 : Precision::bf16;
+  training.reduction_precision = fp32_gradients || contains(variant, "amp") ? Precision::fp32 : half;
+  training.gradient_precision = fp32_gradients || training.stack == "megatron-core" ? Precision::fp32 : half;
+  return {};
+}
+
+std::uint32_t modules_of(std::string_view detail) {
+  using specs::RecomputedModule;
+  std::uint32_t bits = 0;
+  const auto add = [&](std::string_view name, RecomputedModule module) {
+    if (contains(detail, name)) bits |= static_cast<std::uint32_t>(module);
+  };
+  add("core_attn", RecomputedModule::core_attention);
+  add("layernorm", RecomputedModule::normalization);
+  add("moe_act", RecomputedModule::expert_activation);
+  add("mla_up_proj", RecomputedModule::latent_up_projection);
+  if (detail == "op") bits |= static_cast<std::uint32_t>(RecomputedModule::element_wise);
+  if (detail == "mlp" || contains(detail, "/mlp") || contains(detail, "mlp/"))
+    bits |= static_cast<std::uint32_t>(RecomputedModule::feed_forward);
+  return bits;
+}
+
+specs::RegularPlacement placement_of(const Row& row, const specs::ModelSpec& model) {
+  specs::RegularPlacement placement;
+  const auto degree = [&row](std::string_view column) {
+    return std::max<std::int64_t>(1, row.integer(column, 1));
+  };
+  placement.tensor = degree("tp");
+  placement.context = degree("cp");
+  placement.pipeline = degree("pp");
+  placement.data = degree("dp");
+  placement.expert = degree("ep");
+  placement.expert_tensor = row.has("etp") ? degree("etp") : placement.tensor;
+  if (row.integer("experts") == 0) placement.expert = placement.expert_tensor = 1;
+  placement.micro_batch = degree("micro_batch");
+  placement.accumulation = degree("accum");
+  placement.virtual_stages = placement.pipeline > 1 ? degree("vp") : 1;
+  const std::string_view schedule = row.text("schedule");
+  placement.schedule = schedule == "zb-1p"            ? specs::ScheduleKind::zero_bubble_h1
+                       : schedule == "zb-2p"          ? specs::ScheduleKind::zero_bubble_h2
+                       : placement.virtual_stages > 1 ? specs::ScheduleKind::interleaved
+                                                      : specs::ScheduleKind::one_forward_one_backward;
+  placement.sequence_parallel = row.text("sequence_parallel") == "1";
+  const std::string_view recompute = row.text("recompute");
+  if (recompute == "full") placement.recomputation = specs::Recomputation::full;
+  if (recompute == "selective") {
+    placement.recomputation = specs::Recomputation::selective;
+    placement.recomputed_modules = modules_of(row.text("recompute_detail"));
+  }
+  placement.zero.stage = row.integer("zero_stage");
+  if (row.text("zero_scope") == "node") placement.zero.scope = specs::ShardScope::node;
+  const std::string_view offload = row.text("offload");
+  if (contains(offload, "optimizer-cpu")) placement.offload.optimizer = {specs::OffloadDevice::cpu, 8};
+  const auto layers = offload.find("activation-cpu:");
+  if (layers != std::string_view::npos) {
+    const double moved = std::atof(std::string(offload.substr(layers + 15)).c_str());
+    placement.offload.activations = {
+        specs::OffloadDevice::cpu,
+        static_cast<std::int64_t>(std::lround(8 * moved / static_cast<double>(model.layers)))};
+  }
+  return placement;
+}
+
+// Whole layers: evenly where they divide; one fewer at both ends, which hold the tables, where that divides;
+// else the remainder one each to the first stages.
+specs::Placement cut_of(const specs::RegularPlacement& regular, std::int64_t blocks) {
+  specs::Placement placement = specs::regular_placement(regular, blocks);
+  const std::int64_t stages = static_cast<std::int64_t>(placement.stages.size());
+  if (blocks % stages == 0 || (blocks + 2) % stages != 0) return placement;
+  const std::int64_t each = (blocks + 2) / stages;
+  std::int64_t next = 0;
+  for (std::int64_t index = 0; index < stages; ++index) {
+    specs::PipelineStage& stage = placement.stages[static_cast<std::size_t>(index)];
+    const std::int64_t layers = each - (index == 0 ? 1 : 0) - (index == stages - 1 ? 1 : 0);
+    stage.units.first = index == 0 ? 0 : specs::attention_unit(next);
+    next += layers;
+    stage.units.end = index == stages - 1 ? specs::unit_count(blocks) : specs::attention_unit(next);
+    if (!stage.recomputation.empty()) stage.recomputation.front().layers = layers;
+  }
+  return placement;
+}
+
+std::string joined(const Row& row, std::initializer_list<const char*> columns) {
+  std::string key;
+  for (const char* column : columns) {
+    key += row.text(column);
+    key += '|';
+  }
+  return key;
+}
+
+}  // namespace
+
+std::string convert(const Row& row, PublishedRun& run) {
+  run.id = row.text("id");
+  run.family = row.text("family");
+  run.device = row.text("gpu");
+  for (const char* needed : {"layers", "hidden", "heads", "vocab", "seq_len", "micro_batch", "gpus"})
+    if (row.integer(needed) <= 0) return std::string("no ") + needed;
+  run.experiment.model = model_of(row);
+  if (std::string reason = cluster_of(row, run.experiment.cluster); !reason.empty()) return reason;
+  if (std::string reason = training_of(row, run.experiment.training); !reason.empty()) return reason;
+  run.placement = placement_of(row, run.experiment.model);
+  const std::int64_t blocks = specs::block_count(run.experiment.model);
+  if (blocks < run.placement.pipeline * run.placement.virtual_stages)
+    return "fewer layers than pipeline stages";
+  run.runs = cost_models::rank_runs(run.experiment.model, cut_of(run.placement, blocks));
+  run.step_seconds = row.number("step_time_s");
+  run.mixture = run.experiment.model.mixture.has_value();
+  run.low_precision = run.experiment.training.precision >= Precision::fp8;
+  run.exact_stack = cost_models::stack_profile(run.experiment.training).exact;
+  run.identity = joined(row, {"family",
+                              "model",
+                              "arch",
+                              "layers",
+                              "hidden",
+                              "ffn_hidden",
+                              "heads",
+                              "kv_heads",
+                              "vocab",
+                              "gpu",
+                              "gpus",
+                              "tp",
+                              "cp",
+                              "pp",
+                              "vp",
+                              "dp",
+                              "ep",
+                              "etp",
+                              "zero_stage",
+                              "zero_scope",
+                              "offload",
+                              "micro_batch",
+                              "accum",
+                              "global_batch",
+                              "seq_len",
+                              "recompute",
+                              "recompute_detail",
+                              "sequence_parallel",
+                              "attention",
+                              "compile",
+                              "precision",
+                              "schedule",
+                              "release",
+                              "variant"});
+  run.job = joined(row, {"family", "model", "gpus", "global_batch", "seq_len", "precision"});
+  return {};
+}
+
+std::vector<PublishedRun> merge_identical(std::vector<PublishedRun> runs) {
+  std::map<std::string, std::vector<double>> times;
+  for (const PublishedRun& run : runs) times[run.identity].push_back(run.step_seconds);
+  std::vector<PublishedRun> merged;
+  for (PublishedRun& run : runs) {
+    std::vector<double>& all = times[run.identity];
+    if (all.empty()) continue;
+    std::sort(all.begin(), all.end());
+    run.step_seconds = (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
+    run.repeats = all.size();
+    all.clear();
+    merged.push_back(std::move(run));
+  }
+  return merged;
+}
+
+RepeatNoise repeat_noise(const std::vector<PublishedRun>& runs) {
+  std::map<std::string, std::vector<double>> times;
+  for (const PublishedRun& run : runs) times[run.identity].push_back(run.step_seconds);
+  RepeatNoise noise;
+  for (auto& [identity, all] : times) {
+    if (all.size() < 2) continue;
+    std::sort(all.begin(), all.end());
+    const double median = (all[(all.size() - 1) / 2] + all[all.size() / 2]) / 2;
+    for (const double time : all) noise.mean_deviation += std::abs(time / median - 1);
+    noise.repeated += all.size();
+  }
+  if (noise.repeated > 0) noise.mean_deviation /= static_cast<double>(noise.repeated);
+  return noise;
+}
+
+}  // namespace published

@@ -1,0 +1,23 @@
+#include "tests/published/read_runs.h"
+
+namespace published {
+
+RunSet read_runs(const std::filesystem::path& path) {
+  Table table;
+  read_table(path, table);
+  RunSet set;
+  for (const Row& row : table.rows) {
+    const std::string_view confidence = row.text("confidence");
+    if (row.text("usable") != "1" || (confidence != "a" && confidence != "b")) continue;
+    PublishedRun run;
+    if (std::string reason = convert(row, run); !reason.empty())
+      set.unpriced.emplace_back(std::string(row.text("id")), reason);
+    else
+      set.runs.push_back(std::move(run));
+  }
+  set.noise = repeat_noise(set.runs);
+  set.runs = merge_identical(std::move(set.runs));
+  return set;
+}
+
+}  // namespace published
