@@ -157,7 +157,7 @@ void visit_keys(KeyVisitor& visitor, ClusterSpec& cluster) {
   visitor.list_of_tables({"group", "mixed clusters: one [[cluster.group]] for each kind of node", {}, true},
                          groups,
                          [](KeyVisitor& keys, ClusterGroup& group) { visit_listed_group(keys, group); });
-  if (visitor.reads() && !groups.empty()) cluster.groups = std::move(groups);
+  if (!groups.empty()) cluster.groups = std::move(groups);
 
   if (visitor.reads()) fill_in_nodes_and_network(cluster);
   visitor.named_table({"network", "a network of the catalog, or written out", "the node's usual one"},

@@ -77,9 +77,17 @@ std::span<const UnitName> units_of(Unit unit) {
   return {};
 }
 
-/// A product or quotient with a power of ten: exact decimal input stays exact where it can ("1.5 us").
-double scaled(double number, double factor) {
-  return factor >= 1 ? number * factor : number / std::round(1 / factor);
+/// Powers of ten are joined to the decimal text, so that "1.9 us" is exactly the double that 1.9e-6 is.
+double scaled(std::string_view decimal, double number, double factor) {
+  const auto read = [](const std::string& text) {
+    double value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value);
+    return value;
+  };
+  const std::string power = fmt::format("e{}", std::lround(std::log10(factor)));
+  const bool has_exponent = decimal.find_first_of("eE") != std::string_view::npos;
+  if (has_exponent || read("1" + power) != factor) return number * factor;
+  return read(std::string(decimal) + power);
 }
 
 }  // namespace
@@ -125,10 +133,11 @@ std::optional<double> parse_quantity(std::string_view text, Unit unit) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc{} || !std::isfinite(number)) return std::nullopt;
-  std::string_view name = text.substr(static_cast<std::size_t>(end - text.data()));
+  const std::string_view decimal = text.substr(0, static_cast<std::size_t>(end - text.data()));
+  std::string_view name = text.substr(decimal.size());
   while (name.starts_with(' ')) name.remove_prefix(1);
   for (const UnitName& candidate : units_of(unit))
-    if (candidate.name == name) return scaled(number, candidate.factor);
+    if (candidate.name == name) return scaled(decimal, number, candidate.factor);
   return std::nullopt;
 }
 
@@ -137,8 +146,7 @@ std::string quantity_toml(double value, Unit unit) {
   std::string shortest;
   for (const UnitName& candidate : units_of(unit)) {
     if (!candidate.written || std::abs(value) < candidate.factor) continue;
-    const double number =
-        candidate.factor >= 1 ? value / candidate.factor : value * std::round(1 / candidate.factor);
+    const double number = value / candidate.factor;
     const std::string text = fmt::format("{:.12g} {}", number, candidate.name);
     const bool better = shortest.empty() || text.size() < shortest.size();
     if (better && text.size() <= longest && parse_quantity(text, unit) == value) shortest = text;

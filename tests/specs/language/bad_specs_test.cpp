@@ -1,11 +1,11 @@
 // Each tests/golden/specs/NAME.toml is wrong; NAME.err is all that is said about it.
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <string>
 #include <system_error>
 #include <vector>
+
+#include <gtest/gtest.h>
 
 #include "specs/language/read_experiment.h"
 #include "tests/support/golden_file.h"
