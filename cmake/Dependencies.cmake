@@ -26,5 +26,6 @@ endif()
 
 if(DSPLAN_RUNTIME)
   find_package(ZLIB REQUIRED)
+  find_package(spdlog REQUIRED)
   find_package(LibTorch REQUIRED)
 endif()

@@ -13,7 +13,11 @@
 namespace runtime {
 namespace {
 
-std::shared_ptr<BackendFactory> make_factory(const CommunicationOptions& options) {
+/// Peers may still be starting when a group is made, however short the timeout of its operations.
+constexpr std::chrono::seconds least_time_to_connect{60};
+
+std::shared_ptr<BackendFactory> make_factory(CommunicationOptions options) {
+  options.timeout = std::max<std::chrono::milliseconds>(options.timeout, least_time_to_connect);
   return options.device == DeviceKind::cpu ? make_gloo_factory(options) : make_nccl_factory(options);
 }
 
@@ -43,6 +47,7 @@ Communicator ProcessGroups::communicator(std::string label, const std::vector<st
     try {
       made->backend = factory_->make(*rendezvous_.native(), fmt::format("group/{}", fmt::join(ranks, ",")),
                                      made->rank, static_cast<std::int64_t>(ranks.size()));
+      made->backend->setTimeout(options_.timeout);
     } catch (const std::exception& error) {
       const std::string detail = first_line(error);
       throw CommunicationError(classify(detail), label, "connect", 0, ranks, detail);

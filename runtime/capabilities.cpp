@@ -1,0 +1,105 @@
+#include "runtime/capabilities.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace runtime {
+namespace {
+
+specs::StackSpec make_capabilities() {
+  specs::StackSpec stack;
+  stack.name = "dsrun";
+  stack.precisions = {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16};
+  stack.optimizers = {specs::OptimizerKind::adamw, specs::OptimizerKind::sgd};
+  stack.schedules = {specs::ScheduleKind::gpipe, specs::ScheduleKind::one_forward_one_backward};
+  stack.recomputations = {specs::Recomputation::none};
+  stack.attention = {specs::AttentionImplementation::flash};
+  stack.zero_stages = {0, 1};
+  stack.zero_stage_with_pipeline = 1;
+  stack.zero_with_pipeline_reason = "gradients must stay whole over all micro-batches of a step";
+  stack.shard_scopes = {specs::ShardScope::world};
+  stack.optimizer_offload = {specs::OffloadDevice::none};
+  stack.parameter_offload = {specs::OffloadDevice::none};
+  stack.activation_offload = {specs::OffloadDevice::none};
+  stack.tensor_parallel = true;
+  stack.uneven_stages = true;
+  stack.cpu_devices = true;
+  stack.overlaps_gradient_reduction = true;
+  return stack;
+}
+
+class Refusals {
+ public:
+  template <class Value>
+  void unless_in(const std::vector<Value>& supported, Value seen, std::string_view what) {
+    if (std::find(supported.begin(), supported.end(), seen) != supported.end()) return;
+    std::vector<std::string_view> names;
+    for (const Value value : supported) names.push_back(specs::name_of(value));
+    add(fmt::format("{} {} is not implemented; implemented: {}", what, specs::name_of(seen),
+                    fmt::join(names, ", ")));
+  }
+  void when(bool condition, std::string text) {
+    if (condition) add(std::move(text));
+  }
+  std::vector<std::string> take() { return std::move(reasons_); }
+
+ private:
+  /// Stages are often alike: each reason once.
+  void add(std::string text) {
+    if (std::find(reasons_.begin(), reasons_.end(), text) == reasons_.end())
+      reasons_.push_back(std::move(text));
+  }
+
+  std::vector<std::string> reasons_;
+};
+
+void refuse_stage(const specs::PipelineStage& stage, bool pipelined, Refusals& refusals) {
+  const specs::StackSpec& can = capabilities();
+  refusals.when(stage.mesh.tensor > 1 && !can.tensor_parallel, "tensor parallelism is not implemented");
+  refusals.when(stage.mesh.context > 1 && !can.context_parallel, "context parallelism is not implemented");
+  refusals.when(stage.mesh.expert > 1 && !can.expert_parallel, "expert parallelism is not implemented");
+  refusals.when(stage.mesh.expert_tensor > 1 && !can.expert_tensor_parallel,
+                "tensor parallelism inside experts is not implemented");
+  refusals.when(
+      std::find(can.zero_stages.begin(), can.zero_stages.end(), stage.zero.stage) == can.zero_stages.end(),
+      fmt::format("ZeRO stage {} is not implemented; implemented: {}", stage.zero.stage,
+                  fmt::join(can.zero_stages, ", ")));
+  refusals.when(pipelined && stage.zero.stage > can.zero_stage_with_pipeline,
+                fmt::format("ZeRO stage {} beside a pipeline is not executed: {}", stage.zero.stage,
+                            can.zero_with_pipeline_reason));
+  refusals.unless_in(can.shard_scopes, stage.zero.scope, "ZeRO shard scope");
+  refusals.unless_in(can.optimizer_offload, stage.offload.optimizer.device, "optimizer offload to");
+  refusals.unless_in(can.parameter_offload, stage.offload.parameters.device, "parameter offload to");
+  refusals.unless_in(can.activation_offload, stage.offload.activations.device, "activation offload to");
+  for (const specs::RecomputationRun& run : stage.recomputation)
+    refusals.unless_in(can.recomputations, run.mode, "recomputation");
+}
+
+}  // namespace
+
+const specs::StackSpec& capabilities() {
+  static const specs::StackSpec stack = make_capabilities();
+  return stack;
+}
+
+std::vector<std::string> capability_refusals(const specs::Placement& placement,
+                                             const specs::TrainingSpec& training) {
+  const specs::StackSpec& can = capabilities();
+  Refusals refusals;
+  refusals.unless_in(can.precisions, training.precision, "precision");
+  refusals.unless_in(can.optimizers, training.optimizer.type, "optimizer");
+  refusals.unless_in(can.attention, training.attention, "attention");
+  const bool pipelined = placement.pipeline_ranks() > 1;
+  if (pipelined) refusals.unless_in(can.schedules, placement.schedule, "schedule");
+  refusals.when(placement.sequence_parallel && !can.sequence_parallel,
+                "sequence parallelism is not implemented");
+  refusals.when(!placement.replica_shares.empty(), "unequal shares of the batch are not implemented");
+  refusals.when(placement.local_steps > 1 && !can.local_steps, "local steps are not implemented");
+  for (const specs::PipelineStage& stage : placement.stages) refuse_stage(stage, pipelined, refusals);
+  return refusals.take();
+}
+
+}  // namespace runtime

@@ -1,0 +1,39 @@
+#include "runtime/train/run_directory.h"
+
+#include <system_error>
+
+#include <fmt/format.h>
+
+namespace runtime {
+
+specs::Diagnostics prepare_run_directory(const std::filesystem::path& run_directory,
+                                         const RunDirectoryUse& use) {
+  specs::Diagnostics diagnostics;
+  const specs::SourcePosition position{.file = run_directory.string()};
+  std::error_code error;
+  std::filesystem::create_directories(run_directory, error);
+  if (error) {
+    diagnostics.error(position, "cannot make the run folder: " + error.message(),
+                      "give another with --run-dir");
+    return diagnostics;
+  }
+  const std::filesystem::path checkpoints = run_directory / "checkpoints";
+  const bool used =
+      std::filesystem::exists(checkpoints, error) && !std::filesystem::is_empty(checkpoints, error);
+  if (!used || use.resume || use.dry_run) return diagnostics;
+  if (!use.overwrite) {
+    diagnostics.error(
+        position, "the folder holds the checkpoints of an earlier run",
+        "continue it with --resume, begin anew with --overwrite, or give another with --run-dir");
+    return diagnostics;
+  }
+  for (const char* name : {"checkpoints", "logs", "metrics.jsonl"}) {
+    std::filesystem::remove_all(run_directory / name, error);
+    if (error)
+      diagnostics.error(position,
+                        fmt::format("cannot remove {} of the earlier run: {}", name, error.message()));
+  }
+  return diagnostics;
+}
+
+}  // namespace runtime
