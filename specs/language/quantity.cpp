@@ -142,14 +142,20 @@ std::optional<double> parse_quantity(std::string_view text, Unit unit) {
 }
 
 std::string quantity_toml(double value, Unit unit) {
-  constexpr std::size_t longest = 16;
+  constexpr int most_digits = 12;
+  const auto reads_back = [value, unit](const std::string& text) {
+    const auto read = parse_quantity(text, unit);
+    return read && (unit == Unit::bytes ? std::floor(*read) : *read) == value;
+  };
   std::string shortest;
   for (const UnitName& candidate : units_of(unit)) {
     if (!candidate.written || std::abs(value) < candidate.factor) continue;
-    const double number = value / candidate.factor;
-    const std::string text = fmt::format("{:.12g} {}", number, candidate.name);
-    const bool better = shortest.empty() || text.size() < shortest.size();
-    if (better && text.size() <= longest && parse_quantity(text, unit) == value) shortest = text;
+    for (int digits = 1; digits <= most_digits; ++digits) {
+      const std::string text = fmt::format("{:.{}g} {}", value / candidate.factor, digits, candidate.name);
+      if (text.find("e+") != std::string::npos || !reads_back(text)) continue;
+      if (shortest.empty() || text.size() < shortest.size()) shortest = text;
+      break;
+    }
   }
   if (!shortest.empty()) return '"' + shortest + '"';
   const bool integer_valued = std::abs(value) < 9e15 && value == std::floor(value);
