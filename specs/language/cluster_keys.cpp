@@ -28,8 +28,7 @@ void visit_peak_flops(KeyVisitor& visitor, std::map<Precision, double>& peak_flo
   for (const auto& [precision, name] : EnumNames<Precision>::names) {
     const auto known = peak_flops.find(precision);
     double rate = known != peak_flops.end() ? known->second : 0;
-    visitor.quantity({name, "dense peak; absent: not supported", {}, true}, rate, Unit::flops_per_second,
-                     positive);
+    visitor.quantity({name, "dense peak", "not supported", true}, rate, Unit::flops_per_second, positive);
     if (rate > 0) peak_flops[precision] = rate;
   }
 }
@@ -68,10 +67,11 @@ bool usually_rdma(NetworkKind kind) {
 void visit_keys(KeyVisitor& visitor, DeviceSpec& device) {
   visitor.text({"name", "what tables call it", "the preset's name"}, device.name);
   visitor.one_of({"generation", "which efficiency constants apply"}, device.generation,
-                 {"", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "cpu"});
-  visitor.bytes({"memory", "of one device"}, device.memory_bytes, {1, largest_memory});
-  visitor.quantity({"memory_bandwidth", "read or written"}, device.memory_bytes_per_second,
-                   Unit::bytes_per_second, positive);
+                 {"", "volta", "ampere", "ada", "hopper", "blackwell", "cpu"});
+  visitor.bytes({"memory", "of one device", "needed without a preset"}, device.memory_bytes,
+                {1, largest_memory});
+  visitor.quantity({"memory_bandwidth", "read or written", "needed without a preset"},
+                   device.memory_bytes_per_second, Unit::bytes_per_second, positive);
   visitor.table({"peak_flops", "dense peak rate of each precision it supports"},
                 [&device](KeyVisitor& keys) { visit_peak_flops(keys, device.peak_flops); });
   visitor.integer({"multiprocessors", "for wave quantization; 0: has no meaning"}, device.multiprocessors,
@@ -93,8 +93,9 @@ void visit_keys(KeyVisitor& visitor, NodeSpec& node) {
                       [&node](KeyVisitor& keys) { visit_keys(keys, node.device); });
   visitor.integer({"devices", "per node"}, node.devices, {1, most_devices_per_node});
   visitor.one_of({"link", "between the devices of a node"}, node.link, {"", "nvlink", "pcie", "memory"});
-  visitor.quantity({"link_bandwidth", "of one device to its peers, one direction"},
-                   node.link_bytes_per_second, Unit::bytes_per_second, positive);
+  visitor.quantity(
+      {"link_bandwidth", "of one device to its peers, one direction", "needed for several devices"},
+      node.link_bytes_per_second, Unit::bytes_per_second, positive);
   visitor.quantity({"link_latency", "of one message"}, node.link_latency_seconds, Unit::seconds, {0, 1});
   visitor.integer({"link_domain_devices", "devices the link reaches; may exceed the node; 0: the node"},
                   node.link_domain_devices, {0, 1'000'000});

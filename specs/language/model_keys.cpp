@@ -52,8 +52,9 @@ void visit_latent_attention(KeyVisitor& visitor, LatentAttention& latent) {
 }
 
 void visit_mixture(KeyVisitor& visitor, MixtureSpec& mixture) {
-  visitor.integer({"experts", "routed experts of a mixture layer"}, mixture.experts, {1, most_experts});
-  visitor.integer({"top_k", "experts a token is sent to"}, mixture.top_k, {1, most_experts});
+  visitor.integer({"experts", "routed experts of a mixture layer", "needed"}, mixture.experts,
+                  {1, most_experts});
+  visitor.integer({"top_k", "experts a token is sent to", "2"}, mixture.top_k, {1, most_experts});
   visitor.integer({"expert_hidden", "inner width of one expert", "ffn_hidden"}, mixture.expert_hidden,
                   {1, widest});
   visitor.integer({"shared_experts", "experts that every token passes"}, mixture.shared_experts,

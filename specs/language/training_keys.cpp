@@ -91,7 +91,7 @@ void visit_precisions(KeyVisitor& visitor, TrainingSpec& training) {
 }  // namespace
 
 void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
-  visitor.integer({"global_batch", "sequences per optimizer update"}, training.global_batch,
+  visitor.integer({"global_batch", "sequences per optimizer update", "256"}, training.global_batch,
                   {1, 1'000'000'000});
   visitor.integer({"sequence_length", "tokens per sequence", "model.positions where learned, else 4096"},
                   training.sequence_length, {1, 1'000'000'000});
