@@ -1,0 +1,117 @@
+#include "specs/plan/plan_json.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "specs/language/text_file.h"
+#include "specs/plan/json_keys.h"
+#include "specs/plan/json_text.h"
+#include "specs/plan/plan_check.h"
+#include "specs/plan/plan_keys.h"
+#include "specs/plan/plan_schema.h"
+
+namespace specs {
+namespace {
+
+using nlohmann::json;
+
+/// "[json.exception.parse_error.101] parse error at line 3, column 5: syntax error while parsing …" without
+/// what the position says already.
+std::string reason_of(const json::parse_error& error) {
+  std::string reason = error.what();
+  for (const std::string_view lead : {"] ", ": "})
+    if (const std::size_t at = reason.find(lead); at != std::string::npos) reason.erase(0, at + lead.size());
+  return reason;
+}
+
+std::optional<json> parse(std::string_view text, const JsonLocator& locator, Diagnostics& diagnostics) {
+  try {
+    return json::parse(text);
+  } catch (const json::parse_error& error) {
+    const std::size_t offset = error.byte > 0 ? error.byte - 1 : 0;
+    const bool at_end = offset >= text.size();
+    diagnostics.add(locator.at_offset(
+        offset, 1, at_end ? "not JSON: the file ends in the middle" : "not JSON: " + reason_of(error)));
+  }
+  return std::nullopt;
+}
+
+/// The version is judged before the schema, which is that of this version alone.
+bool has_known_version(const json& document, const JsonLocator& locator, Diagnostics& diagnostics) {
+  if (!document.is_object() || !document.contains("format_version")) {
+    diagnostics.add(locator.at_value("", "not a plan: there is no format_version"));
+    return false;
+  }
+  if (document["format_version"] == plan_format_version) return true;
+  Diagnostic problem = locator.at_value(
+      "/format_version", fmt::format("/format_version: this program reads version {}", plan_format_version));
+  problem.seen = locator.shown("/format_version");
+  problem.remedy = "plan again with this version, or use the version that made the plan";
+  diagnostics.add(std::move(problem));
+  return false;
+}
+
+void check_schema(const json& document, const JsonLocator& locator, Diagnostics& diagnostics) {
+  for (const SchemaViolation& violation : schema_violations(document)) {
+    Diagnostic problem = violation.at_key ? locator.at_key(violation.pointer, violation.message)
+                                          : locator.at_value(violation.pointer, violation.message);
+    problem.expected = violation.expected;
+    if (!violation.expected.empty()) problem.seen = locator.shown(violation.pointer);
+    problem.remedy = violation.remedy;
+    diagnostics.add(std::move(problem));
+  }
+}
+
+void check_plan(const Plan& plan, const JsonLocator& locator, Diagnostics& diagnostics) {
+  for (const PlanViolation& violation : plan_violations(plan)) {
+    Diagnostic problem = locator.at_value(violation.pointer, violation.message);
+    if (violation.offset >= 0) {
+      const SourcePosition start = locator.start_of_string(violation.pointer);
+      problem.position.column = start.column + static_cast<int>(violation.offset);
+      problem.caret_length = 1;
+    }
+    problem.remedy = violation.remedy;
+    diagnostics.add(std::move(problem));
+  }
+}
+
+}  // namespace
+
+std::string write_plan(const Plan& plan) {
+  Plan copy = plan;
+  JsonKeyWriter writer;
+  visit_keys(writer, copy);
+  return json_text(writer.object());
+}
+
+Result<Plan> read_plan_text(std::string_view text, const std::string& name) {
+  Result<Plan> result;
+  const JsonLocator locator(text, name);
+  const std::optional<json> document = parse(text, locator, result.diagnostics);
+  if (!document || !has_known_version(*document, locator, result.diagnostics)) return result;
+  check_schema(*document, locator, result.diagnostics);
+  if (result.diagnostics.has_errors()) {
+    result.diagnostics.sort_by_position();
+    return result;
+  }
+  Plan plan;
+  JsonKeyReader reader(*document);
+  visit_keys(reader, plan);
+  check_plan(plan, locator, result.diagnostics);
+  result.diagnostics.sort_by_position();
+  if (!result.diagnostics.has_errors()) result.value = std::move(plan);
+  return result;
+}
+
+Result<Plan> read_plan(const std::filesystem::path& path) {
+  const Result<std::string> text = read_text_file(path);
+  if (text) return read_plan_text(*text, path.string());
+  Result<Plan> result;
+  result.diagnostics = text.diagnostics;
+  return result;
+}
+
+}  // namespace specs
