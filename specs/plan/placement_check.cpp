@@ -30,7 +30,11 @@ class Checker {
  public:
   Checker(const Placement& placement, const ModelSpec& model, const ClusterSpec& cluster,
           const TrainingSpec& training)
-      : placement_(placement), model_(model), cluster_(cluster), training_(training) {}
+      : placement_(placement),
+        model_(model),
+        cluster_(cluster),
+        training_(training),
+        blocks_(block_count(model)) {}
 
   std::vector<PlacementViolation> run() {
     check_counts();
@@ -143,9 +147,9 @@ class Checker {
              "an update can only be delayed where the optimizer is offloaded",
              "false, or offload the optimizer to cpu or nvme");
     for (const RecomputationRun& run : stage.recomputation)
-      if (run.layers < 1 || run.layers > model_.layers)
+      if (run.layers < 1 || run.layers > blocks_)
         refuse(field("recomputation"),
-               fmt::format("a run of {} layers is not in [1, {}]", run.layers, model_.layers));
+               fmt::format("a run of {} layers is not in [1, {}]", run.layers, blocks_));
   }
 
   void check_offload(const std::string& field, const PipelineStage& stage,
@@ -182,7 +186,7 @@ class Checker {
   }
 
   void check_units() {
-    const std::int64_t count = unit_count(model_.layers);
+    const std::int64_t count = unit_count(blocks_);
     std::int64_t next = 0;
     for (std::size_t index = 0; index < placement_.stages.size(); ++index) {
       const UnitRange& units = placement_.stages[index].units;
@@ -193,15 +197,15 @@ class Checker {
         refuse(
             stage_field(index, "units"),
             fmt::format(
-                "[{}, {}) is not a part of the model's {} units (2 × {} layers + 2) with at least one unit",
-                units.first, units.end, count, model_.layers));
+                "[{}, {}) is not a part of the model's {} units (2 × {} blocks + 2) with at least one unit",
+                units.first, units.end, count, blocks_));
         return;
       }
       next = units.end;
     }
     if (next != count)
-      refuse("stages", fmt::format("the stages hold {} units, the model has 2 × {} layers + 2 = {}", next,
-                                   model_.layers, count));
+      refuse("stages", fmt::format("the stages hold {} units, the model has 2 × {} blocks + 2 = {}", next,
+                                   blocks_, count));
   }
 
   void check_devices() {
@@ -269,7 +273,7 @@ class Checker {
     check_feed_forward(index, stage);
     check_experts(index, stage);
     const std::int64_t first_layer = std::max<std::int64_t>(stage.units.first - 1, 0) / 2;
-    const std::int64_t end_layer = std::min(stage.units.end / 2, model_.layers);
+    const std::int64_t end_layer = std::min(stage.units.end / 2, blocks_);
     const std::int64_t touched = std::max<std::int64_t>(end_layer - first_layer, 0);
     std::int64_t treated = 0;
     for (const RecomputationRun& run : stage.recomputation) treated += run.layers;
@@ -328,7 +332,7 @@ class Checker {
              fmt::format("sequence parallel: sequence_length {} % (context {} × tensor {}) = {}, must be 0",
                          length, mesh.context, mesh.tensor, length % (mesh.context * mesh.tensor)));
     const std::int64_t tokens = multiply({placement_.micro_batch, length}) / mesh.context;
-    if (stage.units.contains(2 * model_.layers + 1) &&
+    if (stage.units.contains(2 * blocks_ + 1) &&
         stage.modules.output_mode == OutputLayerMode::token_parallel && tokens % mesh.tensor != 0)
       refuse(stage_field(index, "modules/output_mode"),
              fmt::format("token-parallel: {} tokens of a micro-batch % tensor {} = {}, must be 0", tokens,
@@ -338,7 +342,7 @@ class Checker {
   /// Whether the stage holds the attention (offset 1) or the FFN (offset 2) of any layer.
   bool holds_any(const PipelineStage& stage, std::int64_t offset) const {
     const std::int64_t after = std::max<std::int64_t>(stage.units.first - offset + 1, 0) / 2;
-    return after < model_.layers && stage.units.contains(2 * after + offset);
+    return after < blocks_ && stage.units.contains(2 * after + offset);
   }
 
   void check_attention(std::size_t index, const PipelineStage& stage) {
@@ -406,6 +410,7 @@ class Checker {
   const ModelSpec& model_;
   const ClusterSpec& cluster_;
   const TrainingSpec& training_;
+  std::int64_t blocks_;
   std::vector<PlacementViolation> violations_;
 };
 

@@ -35,6 +35,11 @@ std::optional<json> parse(std::string_view text, const JsonLocator& locator, Dia
     const bool at_end = offset >= text.size();
     diagnostics.add(locator.at_offset(
         offset, 1, at_end ? "not JSON: the file ends in the middle" : "not JSON: " + reason_of(error)));
+  } catch (const json::out_of_range& error) {  // has no position, but quotes the number
+    const std::string what = error.what();
+    const std::size_t quote = std::min(what.find('\''), what.size() - 1);
+    const std::string number = what.substr(quote + 1, what.rfind('\'') - quote - 1);
+    diagnostics.add(locator.at_offset(text.find(number), number.size(), "the number is beyond any double"));
   }
   return std::nullopt;
 }

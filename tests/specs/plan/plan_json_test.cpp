@@ -39,7 +39,7 @@ TEST(PlanJson, WritesAndReadsEveryModelOfTheCatalog) {
 TEST(PlanJson, WritesAndReadsMixedClustersAndEveryKindOfSearchKey) {
   const Experiment inputs = experiment_from(R"(
 [model]
-preset = "gpt2"
+preset = "gpt2-small"
 [cluster]
 network = "ib-hdr-8x200"
 [[cluster.group]]
@@ -51,9 +51,10 @@ nodes = 1
 [training]
 global_batch = 64
 sequence_length = 1024
+stack = "megatron-core"
 [search]
 tensor = [1, 2]
-schedule = ["1f1b", "zb-h1"]
+schedule = ["1f1b"]
 sequence_parallel = [true]
 recomputation = ["full"]
 axis_order = ["tp-cp-dp-pp"]
@@ -147,7 +148,7 @@ TEST(PlanJson, StaysSmallFor1024AndFor100000Devices) {
                    .virtual_stages = 6},
                   1536),
             100'000U);
-  EXPECT_LT(bytes(12500, {.tensor = 8, .pipeline = 50, .data = 250, .accumulation = 50}, 12500), 400'000U);
+  EXPECT_LT(bytes(12500, {.tensor = 8, .pipeline = 50, .data = 250, .accumulation = 50}, 12500), 450'000U);
 }
 
 TEST(PlanJson, FoldsEqualStages) {

@@ -145,7 +145,7 @@ ordered_json nonsense_for(const ordered_json& value) {
 TEST(PlanRefusal, GivesOneClearMessageForEachValueChangedToNonsense) {
   const ordered_json sample = sample_document();
   std::size_t places = 0;
-  for_each_place(sample, {}, [&](const Pointer& pointer, const ordered_json& value) {
+  for_each_place(sample, Pointer(), [&](const Pointer& pointer, const ordered_json& value) {
     if (pointer.empty() || pointer.to_string() == "/format_version") return;
     ++places;
     ordered_json edited = sample;
@@ -162,7 +162,7 @@ TEST(PlanRefusal, GivesOneClearMessageForEachValueChangedToNonsense) {
 
 TEST(PlanRefusal, NumbersOutOfRange) {
   const ordered_json sample = sample_document();
-  for_each_place(sample, {}, [&](const Pointer& pointer, const ordered_json& value) {
+  for_each_place(sample, Pointer(), [&](const Pointer& pointer, const ordered_json& value) {
     // The steps of folded stages may be negative.
     if (!value.is_number() || pointer.parent_pointer().to_string().ends_with("/step")) return;
     for (const ordered_json& wrong : {ordered_json(-5), ordered_json(18446744073709551615ULL)}) {
@@ -177,7 +177,7 @@ TEST(PlanRefusal, NumbersOutOfRange) {
 
 TEST(PlanRefusal, UnknownKeysEverywhereWithTheNearestKnownOne) {
   const ordered_json sample = sample_document();
-  for_each_place(sample, {}, [&](const Pointer& pointer, const ordered_json& value) {
+  for_each_place(sample, Pointer(), [&](const Pointer& pointer, const ordered_json& value) {
     if (!value.is_object() || pointer.to_string().ends_with("/efficiency")) return;
     ordered_json edited = sample;
     edited[pointer]["surprise"] = 1;
@@ -229,6 +229,9 @@ TEST(PlanRefusal, SurvivesTextThatIsHostile) {
         "{\"format_version\":1,\"placement\":" + std::string(5000, '[') + std::string(5000, ']') + "}",
         std::string("null"), std::string("{\"format_version\":1}"), "\"" + std::string(1000000, 'x')})
     EXPECT_FALSE(read_plan_text(text, "plan.json").ok());
+  const Result<Plan> overflow = read_plan_text("{\n\"objective\": 1e400}", "plan.json");
+  ASSERT_EQ(overflow.diagnostics.entries().size(), 1U);
+  EXPECT_EQ(overflow.diagnostics.entries().front().position, (SourcePosition{"plan.json", 2, 14}));
   const Diagnostics huge = errors_after([](ordered_json& d) {
     d["placement"]["stages"][0]["count"] = 1048576;
     d["placement"]["stages"][1]["count"] = 1048576;

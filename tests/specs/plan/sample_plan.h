@@ -25,7 +25,7 @@ inline Experiment small_experiment() {
   return experiment_from(R"(
 name = "sample"
 [model]
-preset = "gpt2"
+preset = "gpt2-small"
 [cluster]
 node = "dgx-a100-80gb"
 nodes = 2
