@@ -84,6 +84,7 @@ class Resolver {
     resolve_exposed(inputs);
     resolve_step(inputs);
     resolve_memory(inputs);
+    resolve_interval(inputs);
   }
 
  private:
@@ -111,7 +112,6 @@ class Resolver {
     rates.memory_bytes_per_second = bandwidth;
     rates.multiprocessors = static_cast<double>(device_.multiprocessors);
     rates.depth_half = constants_.value("gemm.depth_half");
-    rates.wave_weight = constants_.value("gemm.wave_weight");
     rates.bytes_per_element = static_cast<double>(specs::storage_bytes(training_.precision));
     const double power =
         factor("gemm.power_factor", device_.name) * factor("gemm.stack_factor", gemm_constants());
@@ -178,7 +178,10 @@ class Resolver {
     launch.tensor_seconds = constants_.value("launch.tensor_parallel_seconds");
     launch.tensor_exponent = constants_.value("launch.tensor_parallel_exponent");
     launch.overlap_power = constants_.value("launch.overlap_power");
-    const double release = factor("launch.mixture_release_factor", release_key());
+    // From 26.06 on, the recipes for Blackwell replay the layer as a CUDA graph; those for Hopper do not.
+    const bool graphs = profile_.mixture_release == MixtureRelease::r26_06;
+    const double release =
+        graphs && generation() != "blackwell" ? 1.0 : factor("launch.mixture_release_factor", release_key());
     launch.mixture_layer_seconds = constants_.value("launch.mixture_layer_seconds") * host * release;
     if (profile_.mixture_release == MixtureRelease::early && inputs.sizes.latent)
       launch.mixture_layer_seconds +=
@@ -257,6 +260,9 @@ class Resolver {
     inputs.links.expert =
         with_network(constants_.value(early ? "communication.expert_network_efficiency.early"
                                             : "communication.expert_network_efficiency.default"));
+    // All-to-all kernels drive one port of each device, however many it has.
+    const double port = constants_.value("communication.expert_port_bytes_per_second");
+    inputs.links.expert.network_bytes_per_second *= std::min(1.0, port / std::max(wire, 1.0));
     inputs.links.expert.call_seconds = 2 * latency;
     inputs.links.expert.network_step_seconds = 0;
   }
@@ -298,6 +304,15 @@ class Resolver {
     if (profile_.accumulates_in_gemm_buffers) inputs.accumulated_bytes = 2 * inputs.gradient_bytes;
   }
 
+  void resolve_interval(CostInputs& inputs) const {
+    const char* kind = inputs.sizes.experts > 0                  ? "mixture"
+                       : computes_in_8_bits(training_.precision) ? "low_precision"
+                                                                 : "dense";
+    // A stack that another stands in for has an error of its own beside the model's.
+    const double stand_in = profile_.exact ? 1.0 : 1.5;
+    inputs.interval_half_width = constants_.value(std::string("interval.half_width.") + kind) * stand_in;
+  }
+
   void resolve_memory(CostInputs& inputs) const {
     MemoryConstants& memory = inputs.memory;
     if (on_cpu()) return;
@@ -314,7 +329,6 @@ class Resolver {
     memory.parallel_loss_bytes_per_logit = named("loss_bytes_per_logit.eager_parallel");
     memory.compiled_loss_bytes_per_logit = named("loss_bytes_per_logit.compiled");
     memory.slack = keyed("memory_capacity.slack", profile_.name, "default");
-    memory.usable_fraction = named("usable_fraction");
   }
 
   const specs::TrainingSpec& training_;

@@ -90,8 +90,7 @@ struct MemoryConstants {
   double eager_loss_bytes_per_logit = 0;
   double parallel_loss_bytes_per_logit = 0;
   double compiled_loss_bytes_per_logit = 0;
-  double slack = 1;            ///< reserved over allocated bytes
-  double usable_fraction = 1;  ///< of the device's memory
+  double slack = 1;  ///< reserved over allocated bytes
 };
 
 struct CostInputs {
@@ -116,6 +115,7 @@ struct CostInputs {
   double recompute_operators = 1;
   double optimizer_traffic = 1;
   double fixed_seconds = 0;
+  double interval_half_width = 0;  ///< of the natural logarithm of the step time, 80 %
   double tensor_micro_batch_seconds = 0;
   double activation_offload_exposed = 0;
   double cpu_adam_parameters_per_second = 0;

@@ -253,7 +253,14 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
   account.add_rank(-1, seconds[step.slowest], priced[step.slowest].terms, priced[step.slowest].flops);
   for (std::size_t rank = 0; rank < ranks; ++rank)
     account.add_rank(static_cast<std::int64_t>(rank), seconds[rank], priced[rank].terms, priced[rank].flops);
-  breakdown.step_seconds = breakdown.step_seconds_low = breakdown.step_seconds_high = step.total();
+  breakdown.step_seconds = step.total();
+  const double spread = std::exp(groups.front().interval_half_width);
+  breakdown.step_seconds_low = breakdown.step_seconds / spread;
+  breakdown.step_seconds_high = breakdown.step_seconds * spread;
+  for (specs::TimeEntry& entry : breakdown.time) {
+    entry.exposed_seconds_low = entry.exposed_seconds / spread;
+    entry.exposed_seconds_high = entry.exposed_seconds * spread;
+  }
   add_job_figures(placement, breakdown);
   return breakdown;
 }
@@ -290,8 +297,7 @@ void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBr
 
 std::int64_t Estimator::usable_device_bytes(std::int64_t device_group) const {
   const CostInputs& inputs = state_->inputs.at(static_cast<std::size_t>(device_group));
-  const auto memory = inputs.cluster.groups[static_cast<std::size_t>(device_group)].node.device.memory_bytes;
-  return whole_bytes(static_cast<double>(memory) * inputs.memory.usable_fraction);
+  return inputs.cluster.groups[static_cast<std::size_t>(device_group)].node.device.memory_bytes;
 }
 
 std::int64_t Estimator::usable_host_bytes(std::int64_t device_group) const {

@@ -40,7 +40,8 @@ class Estimator {
   /// The same numbers for a regular placement, to rounding. Safe to call from several threads.
   QuickCost quick(const specs::RegularPlacement& placement) const;
 
-  /// Device memory that training may use on a group's devices: what the driver leaves of the device. A
+  /// Device memory that training may use on a group's devices: the catalog's size, which is what the
+  /// driver reports to a process. A
   /// placement fits where peak_device_bytes does not exceed it on any stage's group, and
   /// peak_host_bytes_per_node does not exceed usable_host_bytes().
   std::int64_t usable_device_bytes(std::int64_t device_group = 0) const;

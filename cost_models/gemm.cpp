@@ -14,15 +14,13 @@ struct Tile {
 // Tile shapes of cuBLAS and CUTLASS; smaller tiles reuse less of what they load.
 constexpr std::array<Tile, 4> tiles{{{256, 128, 1.0}, {128, 128, 0.92}, {128, 64, 0.75}, {64, 64, 0.6}}};
 
+// Elements of output that all multiprocessors would write in the time that whole waves of the best tile take.
 double tiled_area(double m, double n, const GemmRates& rates, double groups) {
   double best = 0;
   for (const Tile& tile : tiles) {
-    const double area = tile.rows * tile.columns;
-    const double whole_tiles = groups * std::ceil(m / tile.rows) * std::ceil(n / tile.columns);
-    const double content = std::max(groups * m * n / (area * rates.multiprocessors), 1e-3);
-    const double waves = std::ceil(whole_tiles / rates.multiprocessors);
-    const double quantized = content * std::pow(waves / content, rates.wave_weight);
-    const double cost = std::max(quantized, content) * area * rates.multiprocessors / tile.efficiency;
+    const double count = groups * std::ceil(m / tile.rows) * std::ceil(n / tile.columns);
+    const double waves = std::ceil(count / rates.multiprocessors);
+    const double cost = waves * rates.multiprocessors * tile.rows * tile.columns / tile.efficiency;
     if (best == 0 || cost < best) best = cost;
   }
   return best;

@@ -17,7 +17,6 @@ struct GemmRates {
   double memory_bytes_per_second = 0;  ///< as streaming kernels reach it
   double multiprocessors = 0;          ///< 0: no tiles (a CPU)
   double depth_half = 0;
-  double wave_weight = 0;
   double bytes_per_element = 2;
   std::vector<specs::GemmRate>
       measured;  ///< of the training precision, by size; replaces the formula's compute part

@@ -341,7 +341,7 @@ class LayerPricer {
     UnitCost cost;
     const double t = static_cast<double>(degrees_.output_tensor);
     const double tokens = token_parallel_ ? tokens_ / tensor_ : tokens_;
-    const double rows = sizes_.vocabulary / t;
+    const double rows = static_cast<double>(padded_vocabulary(in_.model, degrees_.output_tensor)) / t;
     const PassSeconds logits = linear_seconds(tokens, rows, sizes_.hidden, in_.gemm_16bit);
     const double memory = (in_.memory_bound.loss_bytes_per_logit * element() / 2 * tokens * rows +
                            6 * element() * tokens * sizes_.hidden) /

@@ -1,9 +1,8 @@
 // This project's runtime: LibTorch modules in eager execution, flat gradient buckets, AdamW moments in fp32.
 //
 // A layer keeps, for each token: its input and the two norm outputs and the residual between the halves (4h),
-// q, k, v and the attention output, both inner tensors of the FFN, the norms' statistics and the attention's
-// log-sum-exp. The loss keeps log-probabilities in fp32; logits and their gradient, both fp32, are alive when
-// it turns round.
+// q, k, v and the attention output, the FFN's inner product and the activation's result, the norms'
+// statistics and the attention's log-sum-exp. The loss turns the logits into their gradient in place.
 #include <algorithm>
 
 #include "cost_models/memory_rules.h"
@@ -22,7 +21,7 @@ LayerActivations eager_layer(const CostInputs& inputs, double t, double s) {
   LayerActivations layer;
   layer.layer_input = b * sizes.hidden / s;
   layer.attention = 2 * layer.layer_input + statistics + b * (2 * query + 2 * key) / t + 4 * sizes.heads / t;
-  const double inner = sizes.gate_factor > 1 ? 4 : 2;
+  const double inner = sizes.gate_factor + 1;
   layer.feed_forward = 2 * layer.layer_input + statistics + b * inner * sizes.ffn_hidden / t;
   if (inputs.training.attention == specs::AttentionImplementation::unfused) {
     layer.scores = 2 * b * sizes.heads * sizes.sequence / t;
@@ -53,14 +52,19 @@ RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
       kept.checkpoints > 0
           ? (layer.attention + (load.counts.mixtures() > 0 ? layer.mixture : layer.feed_forward)) * tokens
           : 0;
+  const double b = inputs.element_bytes;
   const double temporaries =
-      inputs.element_bytes * (2 * sizes.hidden / s + 2 * sizes.ffn_hidden * sizes.gate_factor / t) * tokens;
+      b * (2 * sizes.hidden / s + (1 + sizes.gate_factor) * sizes.ffn_hidden / t) * tokens;
   const double layer_phase = recomputed + temporaries;
   double output_phase = 0;
   if (load.counts.output) {
-    const double loss_bytes = std::max(4.0, inputs.element_bytes);
-    output_phase = tokens * (3 * loss_bytes * sizes.vocabulary / load.output_tensor +
-                             2 * inputs.element_bytes * sizes.hidden);
+    const double rows =
+        static_cast<double>(padded_vocabulary(inputs.model, static_cast<std::int64_t>(load.output_tensor))) /
+        load.output_tensor;
+    // 16-bit logits are widened a few rows at a time.
+    constexpr double wide_rows = 128;
+    const double widened = b < 4 ? 4 * std::min(wide_rows, tokens) * rows : 0;
+    output_phase = tokens * b * (rows + 3 * sizes.hidden / s) + widened;
   }
   if (output_phase > layer_phase) {
     memory.of(MemoryClass::logits_and_loss) = output_phase;

@@ -1,0 +1,156 @@
+// Worked examples of the single formulas.
+#include <gtest/gtest.h>
+
+#include "cost_models/attention_kernel.h"
+#include "cost_models/collectives.h"
+#include "cost_models/flops.h"
+#include "cost_models/gemm.h"
+#include "cost_models/pipeline.h"
+#include "tests/cost_models/model_fixtures.h"
+
+namespace cost_models {
+namespace {
+
+using testing::gpt;
+using testing::llama;
+using testing::mixtral_8x7b;
+
+GemmRates a100_rates() {
+  GemmRates rates;
+  rates.flops_per_second = 312e12;
+  rates.memory_bytes_per_second = 2e12;
+  rates.multiprocessors = 108;
+  return rates;
+}
+
+TEST(Gemm, OfWholeWavesRunsAtTheRate) {
+  // 108 tiles of 256 × 128 are one wave.
+  const double seconds = gemm_seconds(256 * 12, 128 * 9, 8192, a100_rates());
+  EXPECT_NEAR(seconds, 2.0 * 3072 * 1152 * 8192 / 312e12, 0.05 * seconds);
+}
+
+TEST(Gemm, PaysAWholeWaveForOneTileTooMany) {
+  const double whole = gemm_seconds(256 * 12, 128 * 9, 8192, a100_rates());
+  EXPECT_GT(gemm_seconds(256 * 12 + 1, 128 * 9, 8192, a100_rates()), 1.05 * whole);
+}
+
+TEST(Gemm, WithFewRowsIsBoundByMemory) {
+  GemmRates rates = a100_rates();
+  rates.multiprocessors = 0;
+  const double bytes = 2.0 * (1 * 8192 + 8192.0 * 8192 + 8192);
+  EXPECT_NEAR(gemm_seconds(1, 8192, 8192, rates), bytes / 2e12, 0.01 * bytes / 2e12);
+  EXPECT_GE(gemm_seconds(1, 8192, 8192, a100_rates()), bytes / 2e12);
+}
+
+TEST(Gemm, OnACpuFollowsTheMeasuredRates) {
+  GemmRates rates;
+  rates.memory_bytes_per_second = 1e12;
+  rates.measured = {{specs::Precision::fp32, 256, 50e9}, {specs::Precision::fp32, 1024, 100e9}};
+  EXPECT_NEAR(gemm_seconds(1024, 1024, 1024, rates), 2 * 1024.0 * 1024 * 1024 / 100e9, 1e-4);
+  EXPECT_NEAR(gemm_seconds(640, 640, 640, rates), 2 * 640.0 * 640 * 640 / 75e9, 1e-4);
+}
+
+TEST(Collectives, TensorParallelAcrossNodesIsAsSlowAsTheNetwork) {
+  // Llama 2 70B at 4,096 tokens: messages of 67,108,864 bytes, 16 ranks on two nodes behind 25 GB/s each.
+  LinkRates rates;
+  rates.link_bytes_per_second = 300e9;
+  rates.network_bytes_per_second = 25e9 / 8;
+  const double bytes = 67'108'864;
+  const RankGroup across = rank_group(16, 1, 8);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, bytes, across, rates, CollectiveAlgorithm::flat_ring)
+                  .total(),
+              5.03e-3, 0.01e-3);
+  const RankGroup inside = rank_group(8, 1, 8);
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, bytes, inside, rates).total(), 0.391e-3, 0.002e-3);
+}
+
+TEST(Collectives, SlowEthernetTakesThreeToSevenTimesAsLongAsFastRdma) {
+  LinkRates rdma, ethernet;
+  rdma.link_bytes_per_second = ethernet.link_bytes_per_second = 300e9;
+  rdma.network_bytes_per_second = 100e9 / 8 * 0.92;
+  ethernet.network_bytes_per_second = 25e9 / 8 * 0.75;
+  rdma.network_step_seconds = 5e-6;
+  ethernet.network_step_seconds = 30e-6;
+  for (const double bytes : {64e6, 1e9, 10e9}) {
+    const RankGroup group = rank_group(16, 1, 1);
+    const double ratio = collective_seconds(Collective::all_reduce, bytes, group, ethernet).total() /
+                         collective_seconds(Collective::all_reduce, bytes, group, rdma).total();
+    EXPECT_GT(ratio, 3);
+    EXPECT_LT(ratio, 7);
+  }
+}
+
+TEST(Collectives, GroupsKnowHowManyOfTheirRanksShareADomain) {
+  EXPECT_EQ(rank_group(16, 8, 8).ranks_per_domain, 1);  // data-parallel ranks of tensor-parallel nodes
+  EXPECT_EQ(rank_group(16, 2, 8).ranks_per_domain, 4);
+  EXPECT_EQ(rank_group(4, 1, 8).domains(), 1);
+}
+
+TEST(Collectives, PreferMeasuredRatesInsideTheNode) {
+  LinkRates rates;
+  rates.link_bytes_per_second = 1e12;
+  rates.measured = {{specs::MeasuredCollective::all_reduce, 2, 220e-6, 1.48e9}};
+  EXPECT_NEAR(collective_seconds(Collective::all_reduce, 1e6, rank_group(2, 1, 8), rates).total(),
+              220e-6 + 1e6 / 1.48e9, 1e-9);
+}
+
+TEST(Attention, CausalShareOfAWindow) {
+  EXPECT_EQ(causal_share(4096, 0), 0.5);
+  EXPECT_EQ(causal_share(128, 4096), 0.5);
+  EXPECT_NEAR(causal_share(4096, 128), 0.03125 - 0.03125 * 0.03125 / 2, 1e-12);
+}
+
+TEST(Attention, UnfusedKernelsMoveFifteenBytesAScore) {
+  AttentionWork work{.sequences = 1,
+                     .query_tokens = 2048,
+                     .key_tokens = 2048,
+                     .heads = 12,
+                     .query_key_dim = 128,
+                     .value_dim = 128};
+  AttentionRates rates;
+  rates.unfused_flops_per_second = 1e30;
+  rates.memory_bytes_per_second = 1e12;
+  rates.unfused_traffic = 1;
+  EXPECT_NEAR(unfused_attention_seconds(work, rates).forward, 15 * 12.0 * 2048 * 2048 / 1e12, 1e-9);
+}
+
+TEST(Pipeline, BubbleOfOneForwardOneBackward) {
+  for (const auto& [micro_batches, share] :
+       {std::pair{1.0, 0.875}, {2.0, 0.778}, {8.0, 0.467}, {64.0, 0.0986}}) {
+    const PipelineSeconds seconds =
+        pipeline_seconds({8, 1, micro_batches, 0, specs::ScheduleKind::one_forward_one_backward}, 1, 8, 0);
+    EXPECT_NEAR(seconds.bubble / seconds.total(), share, 5e-4);
+  }
+}
+
+TEST(Pipeline, RanksHoldFewerMicroBatchesTowardsTheEnd) {
+  PipelineShape shape{4, 1, 8, 0, specs::ScheduleKind::one_forward_one_backward};
+  for (int rank = 0; rank < 4; ++rank) EXPECT_EQ(micro_batches_in_flight(shape, rank), 4 - rank);
+  shape.micro_batches = 2;
+  for (const auto& [rank, held] : {std::pair{0, 2}, {1, 2}, {2, 2}, {3, 1}})
+    EXPECT_EQ(micro_batches_in_flight(shape, rank), held);
+}
+
+TEST(Flops, FollowTheFormulaOfNarayananEtAl) {
+  // 96 B s l h² (1 + s/6h + V/16lh): full recomputation, the whole attention square.
+  const specs::ModelSpec model = gpt(96, 12288, 96, 51200, 2048);
+  const double h = 12288, l = 96, s = 2048, v = 51200;
+  const double expected = 96 * l * h * h * (1 + s / (6 * h) + v / (16 * l * h));
+  EXPECT_NEAR(hardware_flops_per_token(model, s, specs::Recomputation::full, {.causal = false}), expected,
+              1e-9 * expected);
+}
+
+TEST(Flops, CountActiveExpertsOnly) {
+  const double active =
+      32 * (4096.0 * 128 * (2 * 32 + 2 * 8) + 8 * 4096 + 2 * 3 * 4096.0 * 14336) + 4096.0 * 32000;
+  EXPECT_NEAR(product_parameters(mixtral_8x7b()), active, 1);
+}
+
+TEST(Flops, CausalAttentionIsHalf) {
+  const specs::ModelSpec model = llama(32, 4096, 32, 8, 14336, 128256);
+  EXPECT_NEAR(attention_forward_flops(model, 8192, true), attention_forward_flops(model, 8192, false) / 2, 1);
+  EXPECT_NEAR(attention_forward_flops(model, 8192, false), 4.0 * 8192 * 4096 * 32, 1);
+}
+
+}  // namespace
+}  // namespace cost_models
