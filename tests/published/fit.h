@@ -19,6 +19,7 @@ class RunPricer {
   double price(std::size_t run, const cost_models::ConstantTable& constants);
   std::vector<double> price_all(const cost_models::ConstantTable& constants);
   const std::vector<PublishedRun>& runs() const { return *runs_; }
+  double interval_half_width(std::size_t run) const { return inputs_[run].interval_half_width; }
   /// Constants that the run's price was seen to depend on; all before the first derivative.
   std::vector<std::vector<std::uint16_t>> dependencies;
 

@@ -123,9 +123,13 @@ std::string training_of(const Row& row, specs::TrainingSpec& training) {
   const bool fp32_gradients = contains(variant, "fp32_gradients") ||
                               (*precision == Precision::bf16 &&
                                (training.stack == "megatron-deepspeed" || training.stack == "megatron-core"));
+  // BigScience's bf16 optimizer accumulates in fp32 only from 28 February on.
+  const bool early_bf16 = training.stack == "megatron-deepspeed" && contains(row.text("note"), "02-17");
   const Precision half = *precision == Precision::fp16 ? Precision::fp16 : Precision::bf16;
-  training.reduction_precision = fp32_gradients || contains(variant, "amp") ? Precision::fp32 : half;
-  training.gradient_precision = fp32_gradients || training.stack == "megatron-core" ? Precision::fp32 : half;
+  training.reduction_precision =
+      (fp32_gradients && !early_bf16) || contains(variant, "amp") ? Precision::fp32 : half;
+  training.gradient_precision =
+      (fp32_gradients && !early_bf16) || training.stack == "megatron-core" ? Precision::fp32 : half;
   return {};
 }
 
@@ -191,18 +195,35 @@ specs::RegularPlacement placement_of(const Row& row, const specs::ModelSpec& mod
 specs::Placement cut_of(const specs::RegularPlacement& regular, std::int64_t blocks) {
   specs::Placement placement = specs::regular_placement(regular, blocks);
   const std::int64_t stages = static_cast<std::int64_t>(placement.stages.size());
-  if (blocks % stages == 0 || (blocks + 2) % stages != 0) return placement;
-  const std::int64_t each = (blocks + 2) / stages;
+  const bool short_ends = blocks % stages != 0 && (blocks + 2) % stages == 0;
   std::int64_t next = 0;
   for (std::int64_t index = 0; index < stages; ++index) {
     specs::PipelineStage& stage = placement.stages[static_cast<std::size_t>(index)];
-    const std::int64_t layers = each - (index == 0 ? 1 : 0) - (index == stages - 1 ? 1 : 0);
-    stage.units.first = index == 0 ? 0 : specs::attention_unit(next);
+    const bool first = index == 0;
+    const bool last = index == stages - 1;
+    const std::int64_t layers = short_ends ? (blocks + 2) / stages - (first ? 1 : 0) - (last ? 1 : 0)
+                                           : blocks / stages + (index < blocks % stages ? 1 : 0);
+    stage.units.first = first ? 0 : specs::attention_unit(next);
     next += layers;
-    stage.units.end = index == stages - 1 ? specs::unit_count(blocks) : specs::attention_unit(next);
+    stage.units.end = last ? specs::unit_count(blocks) : specs::attention_unit(next);
     if (!stage.recomputation.empty()) stage.recomputation.front().layers = layers;
   }
   return placement;
+}
+
+// Full recomputation of every second layer, however the table marks it.
+void recompute_every_second(std::vector<cost_models::RankRun>& runs) {
+  constexpr auto none = static_cast<std::size_t>(specs::Recomputation::none);
+  constexpr auto selective = static_cast<std::size_t>(specs::Recomputation::selective);
+  constexpr auto full = static_cast<std::size_t>(specs::Recomputation::full);
+  for (cost_models::RankRun& run : runs)
+    for (cost_models::ModeCounts* counts :
+         {&run.counts.attention, &run.counts.feed_forward, &run.counts.mixture}) {
+      const double layers = (*counts)[selective] + (*counts)[full];
+      (*counts)[none] += layers / 2;
+      (*counts)[full] = layers / 2;
+      (*counts)[selective] = 0;
+    }
 }
 
 std::string joined(const Row& row, std::initializer_list<const char*> columns) {
@@ -220,7 +241,8 @@ std::string convert(const Row& row, PublishedRun& run) {
   run.id = row.text("id");
   run.family = row.text("family");
   run.device = row.text("gpu");
-  for (const char* needed : {"layers", "hidden", "heads", "vocab", "seq_len", "micro_batch", "gpus"})
+  for (const char* needed :
+       {"layers", "hidden", "ffn_hidden", "heads", "vocab", "seq_len", "micro_batch", "gpus"})
     if (row.integer(needed) <= 0) return std::string("no ") + needed;
   run.experiment.model = model_of(row);
   if (std::string reason = cluster_of(row, run.experiment.cluster); !reason.empty()) return reason;
@@ -230,6 +252,7 @@ std::string convert(const Row& row, PublishedRun& run) {
   if (blocks < run.placement.pipeline * run.placement.virtual_stages)
     return "fewer layers than pipeline stages";
   run.runs = cost_models::rank_runs(run.experiment.model, cut_of(run.placement, blocks));
+  if (contains(row.text("recompute_detail"), "every 2nd")) recompute_every_second(run.runs);
   run.step_seconds = row.number("step_time_s");
   run.mixture = run.experiment.model.mixture.has_value();
   run.low_precision = run.experiment.training.precision >= Precision::fp8;
