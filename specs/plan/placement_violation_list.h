@@ -1,0 +1,40 @@
+// What the parts of the placement check share: the list they add to, and how they word things.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "specs/plan/placement_check.h"
+
+namespace specs {
+
+/// Beyond any machine.
+inline constexpr std::int64_t largest_degree = std::int64_t{1} << 24;
+
+class PlacementViolationList {
+ public:
+  void refuse(std::string field, std::string message, std::string remedy = {}) {
+    violations_.push_back({std::move(field), std::move(message), std::move(remedy)});
+  }
+  void require_range(const std::string& field, std::int64_t value, std::int64_t low, std::int64_t high);
+  bool empty() const { return violations_.empty(); }
+  std::vector<PlacementViolation> take() { return std::move(violations_); }
+
+ private:
+  std::vector<PlacementViolation> violations_;
+};
+
+/// "stages/3/mesh/tensor".
+std::string stage_field(std::size_t index, std::string_view field);
+
+/// The divisors of `number`, for remedies; the smaller ones where there are many.
+std::string divisors(std::int64_t number);
+
+/// The product of numbers that are not negative, cut off at 2^62.
+std::int64_t multiply(std::initializer_list<std::int64_t> factors);
+
+}  // namespace specs
