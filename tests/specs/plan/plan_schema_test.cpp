@@ -23,7 +23,8 @@ TEST(PlanSchema, IsThePublishedOne) {
   const std::string path = "specs/plan/plan.schema.json";
   const std::string schema = json_text(plan_schema());
   if (std::getenv("UPDATE_GOLDEN") != nullptr) std::ofstream(path) << schema;
-  EXPECT_EQ(schema, read_file(path));
+  EXPECT_EQ(schema, read_file(path))
+      << "Where the change is meant, review it and run this test with UPDATE_GOLDEN=1.";
 }
 
 }  // namespace
