@@ -1,0 +1,100 @@
+#include "runtime/model/attention.h"
+
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
+#include <ATen/ops/empty.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "runtime/monitor/memory_class.h"
+
+namespace runtime {
+
+/// Views [sequences, length, heads, head_dim] into one projected matrix.
+struct AttentionCore::Heads {
+  at::Tensor queries;
+  at::Tensor keys;
+  at::Tensor values;
+};
+
+namespace {
+
+/// [sequences, length, kv_heads, d] → [sequences, heads, length, d], each key or value head before the
+/// `repeats` query heads that read it. A view where repeats = 1.
+at::Tensor expand_heads(const at::Tensor& heads, std::int64_t repeats) {
+  if (repeats == 1) return heads.transpose(1, 2);
+  const std::int64_t sequences = heads.size(0), length = heads.size(1), kv = heads.size(2),
+                     dim = heads.size(3);
+  return heads.unsqueeze(3)
+      .expand({sequences, length, kv, repeats, dim})
+      .reshape({sequences, length, kv * repeats, dim})
+      .transpose(1, 2);
+}
+
+/// The inverse for gradients: the sum over the query heads that read a head.
+at::Tensor sum_repeats(const at::Tensor& gradient, std::int64_t repeats) {
+  const at::Tensor heads = gradient.transpose(1, 2);
+  if (repeats == 1) return heads;
+  return heads.unflatten(2, {heads.size(2) / repeats, repeats}).sum(3);
+}
+
+}  // namespace
+
+AttentionCore::Heads AttentionCore::split(const at::Tensor& projected, const ForwardContext& context) const {
+  const at::Tensor heads = projected.view(
+      {context.sequences, context.length, shape_.heads + 2 * shape_.kv_heads, shape_.head_dim});
+  return {heads.narrow(2, 0, shape_.heads), heads.narrow(2, shape_.heads, shape_.kv_heads),
+          heads.narrow(2, shape_.heads + shape_.kv_heads, shape_.kv_heads)};
+}
+
+struct AttentionCore::Function : torch::autograd::Function<AttentionCore::Function> {
+  static at::Tensor forward(torch::autograd::AutogradContext* node, const at::Tensor& projected,
+                            const AttentionCore* core, const ForwardContext* context) {
+    const Heads heads = core->split(projected, *context);
+    if (core->rotary_ != nullptr) {
+      core->rotary_->rotate(heads.queries, 1);
+      core->rotary_->rotate(heads.keys, 1);
+    }
+    const std::int64_t repeats = core->shape_.heads / core->shape_.kv_heads;
+    const auto [output, log_sum_exp] = at::_scaled_dot_product_flash_attention_for_cpu(
+        heads.queries.transpose(1, 2), expand_heads(heads.keys, repeats), expand_heads(heads.values, repeats),
+        0.0, true);
+    node->save_for_backward({projected, output, log_sum_exp});
+    node->saved_data["core"] = reinterpret_cast<std::int64_t>(core);
+    node->saved_data["context"] = reinterpret_cast<std::int64_t>(context);
+    return output.transpose(1, 2).reshape({context->tokens(), core->shape_.heads * core->shape_.head_dim});
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
+                                                 torch::autograd::variable_list gradients) {
+    const auto* core = reinterpret_cast<const AttentionCore*>(node->saved_data["core"].toInt());
+    const auto* context = reinterpret_cast<const ForwardContext*>(node->saved_data["context"].toInt());
+    const torch::autograd::variable_list saved = node->get_saved_variables();
+    const Heads heads = core->split(saved[0], *context);
+    const std::int64_t repeats = core->shape_.heads / core->shape_.kv_heads;
+    const at::Tensor projected_gradient = at::empty(saved[0].sizes(), saved[0].options());
+    const Heads result = core->split(projected_gradient, *context);
+    {
+      const at::Tensor output_gradient =
+          gradients[0]
+              .reshape({context->sequences, context->length, core->shape_.heads, core->shape_.head_dim})
+              .transpose(1, 2);
+      const auto [queries, keys, values] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+          output_gradient, heads.queries.transpose(1, 2), expand_heads(heads.keys, repeats),
+          expand_heads(heads.values, repeats), saved[1], saved[2], 0.0, true);
+      result.queries.copy_(queries.transpose(1, 2));
+      result.keys.copy_(sum_repeats(keys, repeats));
+      result.values.copy_(sum_repeats(values, repeats));
+    }
+    if (core->rotary_ != nullptr) {
+      core->rotary_->rotate(result.queries, -1);
+      core->rotary_->rotate(result.keys, -1);
+    }
+    return {projected_gradient, at::Tensor(), at::Tensor()};
+  }
+};
+
+at::Tensor AttentionCore::forward(const at::Tensor& projected, const ForwardContext& context) const {
+  return Function::apply(projected, this, &context);
+}
+
+}  // namespace runtime

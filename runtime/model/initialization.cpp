@@ -1,0 +1,71 @@
+#include "runtime/model/initialization.h"
+
+#include <cmath>
+#include <numbers>
+
+#include <ATen/Parallel.h>
+#include <c10/util/Exception.h>
+
+#include "runtime/model/counter_random.h"
+
+namespace runtime {
+
+namespace {
+
+/// Standard normal number `index` of the stream `key`, by the Box-Muller transform.
+double normal(std::uint64_t key, std::uint64_t index) {
+  const RandomBlock bits = philox(key, 0, index / 2);
+  constexpr double scale = 0x1p-53;
+  const std::uint64_t first = (std::uint64_t{bits[0]} << 32 | bits[1]) >> 11;
+  const std::uint64_t second = (std::uint64_t{bits[2]} << 32 | bits[3]) >> 11;
+  const double radius = std::sqrt(-2 * std::log((static_cast<double>(first) + 0.5) * scale));
+  const double angle = 2 * std::numbers::pi * static_cast<double>(second) * scale;
+  return index % 2 == 0 ? radius * std::cos(angle) : radius * std::sin(angle);
+}
+
+/// Position in the full tensor of element `local` of the box.
+std::int64_t global_index(const ParameterSpec& spec, std::int64_t local) {
+  if (spec.global_shape.size() == 1) return spec.box.offset[0] + local;
+  const std::int64_t columns = spec.box.extent[1];
+  const std::int64_t row = spec.box.offset[0] + local / columns;
+  return row * spec.global_shape[1] + spec.box.offset[1] + local % columns;
+}
+
+template <class Real>
+void fill_normal(const ParameterSpec& spec, std::uint64_t seed, std::int64_t begin, std::int64_t valid,
+                 Real* output, std::int64_t count) {
+  const std::uint64_t key = random_key(seed, spec.name);
+  at::parallel_for(0, count, 4096, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t i = first; i < last; ++i) {
+      if (begin + i >= valid) {
+        output[i] = 0;
+        continue;
+      }
+      const auto index = static_cast<std::uint64_t>(global_index(spec, begin + i));
+      output[i] = static_cast<Real>(spec.initial_deviation * normal(key, index));
+    }
+  });
+}
+
+}  // namespace
+
+void fill_initial(const ParameterSpec& spec, std::uint64_t seed, std::int64_t begin, at::Tensor output) {
+  const std::int64_t count = output.numel();
+  std::int64_t valid = 1;
+  for (const std::int64_t extent : spec.box.extent) valid *= extent;
+  if (spec.initial != InitialValue::normal) {
+    output.fill_(spec.initial == InitialValue::ones ? 1.0 : 0.0);
+    if (begin + count > valid)
+      output
+          .narrow(0, std::max<std::int64_t>(valid - begin, 0),
+                  count - std::max<std::int64_t>(valid - begin, 0))
+          .zero_();
+    return;
+  }
+  if (output.scalar_type() == at::kDouble)
+    fill_normal(spec, seed, begin, valid, output.data_ptr<double>(), count);
+  else
+    fill_normal(spec, seed, begin, valid, output.data_ptr<float>(), count);
+}
+
+}  // namespace runtime

@@ -1,0 +1,72 @@
+#include "runtime/model/norm.h"
+
+#include <ATen/ops/native_layer_norm.h>
+#include <ATen/ops/native_layer_norm_backward.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+namespace runtime {
+
+namespace {
+
+std::optional<at::Tensor> optional_value(const ParameterBlock* block) {
+  return block != nullptr ? std::optional(block->value()) : std::nullopt;
+}
+
+at::ScalarType wide_type(const at::Tensor& x) {
+  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+}
+
+}  // namespace
+
+struct Norm::LayerNorm : torch::autograd::Function<Norm::LayerNorm> {
+  static at::Tensor forward(torch::autograd::AutogradContext* node, const at::Tensor& x, const Norm* norm) {
+    const auto [y, mean, deviation] = at::native_layer_norm(x, {x.size(1)}, norm->weight_->value(),
+                                                            optional_value(norm->bias_), norm->epsilon_);
+    node->save_for_backward({x, mean, deviation});
+    node->saved_data["norm"] = reinterpret_cast<std::int64_t>(norm);
+    return y;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
+                                                 torch::autograd::variable_list gradients) {
+    const auto* norm = reinterpret_cast<const Norm*>(node->saved_data["norm"].toInt());
+    const torch::autograd::variable_list saved = node->get_saved_variables();
+    const auto [x_gradient, weight_gradient, bias_gradient] = at::native_layer_norm_backward(
+        gradients[0].contiguous(), saved[0], {saved[0].size(1)}, saved[1], saved[2], norm->weight_->value(),
+        optional_value(norm->bias_), {true, true, norm->bias_ != nullptr});
+    norm->weight_->accumulate(weight_gradient);
+    if (norm->bias_ != nullptr) norm->bias_->accumulate(bias_gradient);
+    return {x_gradient, at::Tensor()};
+  }
+};
+
+struct Norm::RmsNorm : torch::autograd::Function<Norm::RmsNorm> {
+  static at::Tensor forward(torch::autograd::AutogradContext* node, const at::Tensor& x, const Norm* norm) {
+    const at::Tensor wide = x.to(wide_type(x));
+    const at::Tensor scale = wide.square().mean(1, true).add_(norm->epsilon_).rsqrt_();
+    node->save_for_backward({x, scale});
+    node->saved_data["norm"] = reinterpret_cast<std::int64_t>(norm);
+    return wide.mul(scale).mul_(norm->weight_->value()).to(x.scalar_type());
+  }
+
+  /// y = x·s·w with s = (mean x² + ε)^−½, so ds/dx = −s³·x / width.
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
+                                                 torch::autograd::variable_list gradients) {
+    const auto* norm = reinterpret_cast<const Norm*>(node->saved_data["norm"].toInt());
+    const torch::autograd::variable_list saved = node->get_saved_variables();
+    const at::ScalarType type = wide_type(saved[0]);
+    const at::Tensor normalized = saved[0].to(type).mul(saved[1]);
+    const at::Tensor gradient = gradients[0].to(type);
+    norm->weight_->accumulate(gradient.mul(normalized).sum(0));
+    at::Tensor x_gradient = gradient.mul(norm->weight_->value());
+    const at::Tensor projection = x_gradient.mul(normalized).mean(1, true);
+    x_gradient.sub_(normalized.mul_(projection)).mul_(saved[1]);
+    return {x_gradient.to(saved[0].scalar_type()), at::Tensor()};
+  }
+};
+
+at::Tensor Norm::forward(const at::Tensor& x) const {
+  return kind_ == specs::Normalization::layer_norm ? LayerNorm::apply(x, this) : RmsNorm::apply(x, this);
+}
+
+}  // namespace runtime

@@ -1,0 +1,33 @@
+// Layer norm and RMS norm over the width of each token.
+//
+// Saved for backward: the input and one or two numbers per token (mean and reciprocal deviation, in the
+// precision of the input for layer norm, fp32 or better for RMS norm).
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include "runtime/model/forward_context.h"
+#include "runtime/model/parameter_registry.h"
+#include "specs/language/model.h"
+
+namespace runtime {
+
+class Norm {
+ public:
+  /// Bias null for RMS norm and for layer norm without one.
+  Norm(specs::Normalization kind, ParameterBlock& weight, ParameterBlock* bias, double epsilon)
+      : kind_(kind), weight_(&weight), bias_(bias), epsilon_(epsilon) {}
+
+  at::Tensor forward(const at::Tensor& x) const;
+
+ private:
+  struct LayerNorm;
+  struct RmsNorm;
+
+  specs::Normalization kind_;
+  ParameterBlock* weight_;
+  ParameterBlock* bias_;
+  double epsilon_;
+};
+
+}  // namespace runtime

@@ -1,0 +1,133 @@
+#include "runtime/model/stage_model.h"
+
+#include <string>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+
+#include "runtime/model/recompute.h"
+#include "runtime/monitor/memory_class.h"
+
+namespace runtime {
+
+namespace {
+
+/// Rows of the table when neither model nor placement says otherwise: Megatron's 128 per rank.
+constexpr std::int64_t default_vocabulary_multiple = 128;
+
+VocabularySlice slice_on_this_rank(const StageBuilder& builder) {
+  const specs::ModelSpec& model = builder.model();
+  const std::int64_t multiple =
+      model.vocabulary_multiple > 0 ? model.vocabulary_multiple : default_vocabulary_multiple;
+  return vocabulary_slice(model.vocabulary, multiple, builder.tensor().rank(), builder.tensor().size());
+}
+
+/// int64 [rows]: the position in its sequence of each row that this rank holds between the parallel layers.
+at::Tensor row_positions(const Communicator& tensor, bool sequence_parallel, const ForwardContext& context) {
+  const std::int64_t rows = sequence_parallel ? context.tokens() / tensor.size() : context.tokens();
+  const std::int64_t first = first_row(tensor, sequence_parallel, context);
+  at::Tensor positions = at::empty({rows}, at::kLong);
+  auto* out = positions.data_ptr<std::int64_t>();
+  for (std::int64_t row = 0; row < rows; ++row) out[row] = (first + row) % context.length;
+  return positions;
+}
+
+}  // namespace
+
+StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& stage,
+                       const RotaryTable* rotary)
+    : tensor_(builder.tensor()), sequence_parallel_(builder.sequence_parallel()) {
+  const std::int64_t layers = builder.model().layers;
+  const bool whole =
+      stage.units.contains(specs::embedding_unit()) && stage.units.contains(specs::output_unit(layers));
+  if (stage.units.contains(specs::embedding_unit())) build_embedding(builder, !whole);
+  std::int64_t touched = 0;
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
+    LayerPart part;
+    if (stage.units.contains(specs::attention_unit(layer)))
+      part.units.push_back(std::make_unique<AttentionUnit>(builder, layer, rotary));
+    if (stage.units.contains(specs::feed_forward_unit(layer)))
+      part.units.push_back(std::make_unique<FeedForwardUnit>(builder, layer));
+    if (part.units.empty()) continue;
+    part.recomputation = specs::recomputation_of(stage, touched++);
+    layers_.push_back(std::move(part));
+  }
+  if (stage.units.contains(specs::output_unit(layers))) build_output(builder, !whole);
+}
+
+ParameterBlock& StageModel::table(const StageBuilder& builder, const std::string& name,
+                                  const VocabularySlice& slice, bool tied, bool primary) const {
+  const specs::ModelSpec& model = builder.model();
+  ParameterSpec spec;
+  spec.name = name;
+  spec.global_shape = {model.vocabulary, model.hidden};
+  spec.contract = Sharded{specs::MeshAxis::tensor, 0, 1};
+  spec.box = {{slice.first, 0}, {slice.valid, model.hidden}};
+  spec.local_shape = {slice.rows, model.hidden};
+  spec.tied = tied;
+  spec.primary = primary;
+  return builder.add(std::move(spec));
+}
+
+void StageModel::build_embedding(const StageBuilder& builder, bool other_end_elsewhere) {
+  const specs::ModelSpec& model = builder.model();
+  const VocabularySlice slice = slice_on_this_rank(builder);
+  const bool tied = model.tied_embeddings && other_end_elsewhere && builder.mesh().embedding().size() > 1;
+  ParameterBlock& block = table(builder, builder.names().embedding(), slice, tied, true);
+  embedding_.emplace(block, slice, tensor_, sequence_parallel_);
+  if (model.position_encoding == specs::PositionEncoding::learned)
+    positions_ = &builder.add(builder.replicated(builder.names().positions(), {model.positions, model.hidden},
+                                                 InitialValue::normal));
+  embedding_dropout_.emplace(builder.training().dropout, builder.training().seed, "dropout.embedding");
+}
+
+void StageModel::build_output(const StageBuilder& builder, bool other_end_elsewhere) {
+  const specs::ModelSpec& model = builder.model();
+  const VocabularySlice slice = slice_on_this_rank(builder);
+  if (model.final_norm) final_norm_ = builder.norm(builder.names().final_norm());
+  ParameterBlock* block = nullptr;
+  if (!model.tied_embeddings) {
+    block = &table(builder, builder.names().output(), slice, false, true);
+  } else if (block = builder.registry().find_block(builder.names().embedding()); block != nullptr) {
+    block->add_use();
+  } else {
+    block = &table(builder, builder.names().embedding(), slice, other_end_elsewhere, false);
+  }
+  loss_.emplace(*block, slice, tensor_, sequence_parallel_);
+}
+
+at::Tensor StageModel::embed(const ForwardContext& context) const {
+  at::Tensor stream = embedding_->forward(context);
+  if (positions_ != nullptr)
+    stream.add_(positions_->value().index_select(0, row_positions(tensor_, sequence_parallel_, context)));
+  return stream;
+}
+
+void StageModel::embed_backward(const at::Tensor& stream_gradient, const ForwardContext& context) const {
+  if (positions_ != nullptr) {
+    scatter_add_rows(positions_->gradient(), row_positions(tensor_, sequence_parallel_, context),
+                     stream_gradient.contiguous());
+    positions_->notify();
+  }
+  embedding_->backward(stream_gradient, context);
+}
+
+at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context) const {
+  at::Tensor x = stream;
+  if (embedding_)
+    x = embedding_dropout_->forward(x, first_row(tensor_, sequence_parallel_, context), context);
+  for (const LayerPart& part : layers_) {
+    const auto body = [&part, &context](const at::Tensor& input) {
+      at::Tensor output = input;
+      for (const auto& unit : part.units) output = unit->forward(output, context);
+      return output;
+    };
+    const bool again = part.recomputation == specs::Recomputation::full && context.training;
+    x = again ? recompute(x, body) : body(x);
+  }
+  if (!loss_) return x;
+  if (final_norm_) x = final_norm_->forward(x);
+  return loss_->forward(x, context);
+}
+
+}  // namespace runtime

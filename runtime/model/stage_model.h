@@ -1,0 +1,57 @@
+// One pipeline stage: a run of units of the model, from tokens or the stream of the stage before, to the
+// stream for the stage after or the loss.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "runtime/model/forward_context.h"
+#include "runtime/model/transformer_units.h"
+#include "runtime/parallel/vocabulary.h"
+#include "specs/plan/placement.h"
+
+namespace runtime {
+
+class StageModel {
+ public:
+  /// Declares the parameters of the stage's units. A tied table that another stage of this rank holds already
+  /// is shared with it.
+  StageModel(const StageBuilder& builder, const specs::PipelineStage& stage, const RotaryTable* rotary);
+
+  bool has_embedding() const { return embedding_.has_value(); }
+  bool has_output() const { return loss_.has_value(); }
+
+  /// The stream that enters the first layer: [rows, hidden]. Outside of autograd.
+  at::Tensor embed(const ForwardContext& context) const;
+  void embed_backward(const at::Tensor& stream_gradient, const ForwardContext& context) const;
+
+  /// From the stream to the stream, or to the scalar loss where the stage has the output layer.
+  at::Tensor forward(const at::Tensor& stream, ForwardContext& context) const;
+
+ private:
+  /// Units of one layer in this stage.
+  struct LayerPart {
+    std::vector<std::unique_ptr<TransformerUnit>> units;
+    specs::Recomputation recomputation = specs::Recomputation::none;
+  };
+
+  void build_embedding(const StageBuilder& builder, bool other_end_elsewhere);
+  void build_output(const StageBuilder& builder, bool other_end_elsewhere);
+  ParameterBlock& table(const StageBuilder& builder, const std::string& name, const VocabularySlice& slice,
+                        bool tied, bool primary) const;
+
+  const Communicator& tensor_;
+  bool sequence_parallel_;
+  std::optional<VocabularyEmbedding> embedding_;
+  ParameterBlock* positions_ = nullptr;
+  std::optional<Dropout> embedding_dropout_;
+  std::vector<LayerPart> layers_;
+  std::unique_ptr<Norm> final_norm_;
+  std::optional<VocabularyLoss> loss_;
+};
+
+}  // namespace runtime

@@ -1,0 +1,212 @@
+#include "runtime/parallel/vocabulary.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <ATen/Dispatch.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/index_select.h>
+#include <ATen/ops/stack.h>
+#include <torch/csrc/autograd/custom_function.h>
+
+#include "runtime/monitor/memory_class.h"
+#include "runtime/parallel/linear.h"
+
+namespace runtime {
+
+namespace {
+
+/// Rows that a 16-bit loss works on at a time in fp32.
+constexpr std::int64_t wide_chunk_rows = 128;
+
+bool is_narrow(const at::Tensor& tensor) { return tensor.element_size() == 2; }
+
+/// The statistics of one row of the softmax, summed over the tensor axis. fp32, or fp64 for fp64 logits.
+struct RowStatistics {
+  at::Tensor maximum;       ///< [rows]
+  at::Tensor exponentials;  ///< [rows] sum of exp(logit − maximum)
+  at::Tensor target;        ///< [rows] logit of the target − maximum
+};
+
+/// The target's column in this slice; `outside` where it is on another rank or not counted.
+struct LocalTargets {
+  at::Tensor column;   ///< [rows], 0 where outside
+  at::Tensor outside;  ///< [rows] bool
+};
+
+/// fp32 (or fp64) logits of rows [first, first + rows), less the row maximum; in place for wide types.
+at::Tensor shifted(const at::Tensor& logits, const at::Tensor& maximum, std::int64_t first,
+                   std::int64_t rows) {
+  const at::Tensor part = logits.narrow(0, first, rows);
+  const at::Tensor shift = maximum.narrow(0, first, rows).unsqueeze(1);
+  return is_narrow(logits) ? part.to(at::kFloat).sub_(shift) : part.sub_(shift);
+}
+
+/// After this, wide logits hold exp(logit − maximum); narrow ones are as they were.
+RowStatistics row_statistics(const at::Tensor& logits, const LocalTargets& targets,
+                             const Communicator& tensor) {
+  RowStatistics row;
+  row.maximum = logits.amax(1).to(is_narrow(logits) ? at::kFloat : logits.scalar_type());
+  tensor.all_reduce(row.maximum, Reduction::max);
+  const at::Tensor sums = at::empty({2, logits.size(0)}, row.maximum.options());
+  const std::int64_t chunk = is_narrow(logits) ? wide_chunk_rows : logits.size(0);
+  for (std::int64_t first = 0; first < logits.size(0); first += chunk) {
+    const std::int64_t rows = std::min(chunk, logits.size(0) - first);
+    const at::Tensor part = shifted(logits, row.maximum, first, rows);
+    sums[1]
+        .narrow(0, first, rows)
+        .copy_(part.gather(1, targets.column.narrow(0, first, rows).unsqueeze(1)).squeeze(1));
+    sums[0].narrow(0, first, rows).copy_(part.exp_().sum(1));
+  }
+  sums[1].masked_fill_(targets.outside, 0);
+  tensor.all_reduce(sums);
+  row.exponentials = sums[0];
+  row.target = sums[1];
+  return row;
+}
+
+/// logits ← (softmax − one at the target) × weight of the row.
+void turn_into_gradient(const at::Tensor& logits, const LocalTargets& targets, const RowStatistics& row,
+                        const at::Tensor& weight) {
+  const std::int64_t chunk = is_narrow(logits) ? wide_chunk_rows : logits.size(0);
+  const at::Tensor scale = weight.div(row.exponentials);
+  const at::Tensor at_target = weight.neg().masked_fill_(targets.outside, 0);
+  for (std::int64_t first = 0; first < logits.size(0); first += chunk) {
+    const std::int64_t rows = std::min(chunk, logits.size(0) - first);
+    const at::Tensor part =
+        is_narrow(logits) ? shifted(logits, row.maximum, first, rows).exp_() : logits.narrow(0, first, rows);
+    part.mul_(scale.narrow(0, first, rows).unsqueeze(1));
+    part.scatter_add_(1, targets.column.narrow(0, first, rows).unsqueeze(1),
+                      at_target.narrow(0, first, rows).unsqueeze(1));
+    if (is_narrow(logits)) logits.narrow(0, first, rows).copy_(part);
+  }
+}
+
+template <class Gradient, class Value>
+void add_rows(Gradient* gradient, std::int64_t gradient_rows, const std::int64_t* index, const Value* rows,
+              std::int64_t count, std::int64_t width) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (index[i] < 0 || index[i] >= gradient_rows) continue;
+    Gradient* target = gradient + index[i] * width;
+    const Value* source = rows + i * width;
+    for (std::int64_t j = 0; j < width; ++j)
+      target[j] = static_cast<Gradient>(target[j] + static_cast<Gradient>(source[j]));
+  }
+}
+
+}  // namespace
+
+VocabularySlice vocabulary_slice(std::int64_t vocabulary, std::int64_t multiple, std::int64_t rank,
+                                 std::int64_t size) {
+  const std::int64_t unit = multiple * size;
+  const std::int64_t padded = (vocabulary + unit - 1) / unit * unit;
+  VocabularySlice slice;
+  slice.rows = padded / size;
+  slice.first = rank * slice.rows;
+  slice.valid = std::clamp<std::int64_t>(vocabulary - slice.first, 0, slice.rows);
+  return slice;
+}
+
+void scatter_add_rows(const at::Tensor& gradient, const at::Tensor& index, const at::Tensor& rows) {
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, gradient.scalar_type(), "scatter_add_rows", [&] {
+    using Gradient = scalar_t;
+    AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, rows.scalar_type(), "scatter_add_rows", [&] {
+      add_rows(gradient.data_ptr<Gradient>(), gradient.size(0), index.const_data_ptr<std::int64_t>(),
+               rows.const_data_ptr<scalar_t>(), rows.size(0), rows.size(1));
+    });
+  });
+}
+
+at::Tensor VocabularyEmbedding::forward(const ForwardContext& context) const {
+  const at::Tensor tokens = context.batch->tokens.reshape({-1});
+  if (tensor_->size() == 1) return at::index_select(table_->value(), 0, tokens);
+  const at::Tensor local = tokens.sub(slice_.first);
+  const at::Tensor outside = local.lt(0).logical_or_(local.ge(slice_.rows));
+  local.masked_fill_(outside, 0);
+  at::Tensor output = at::index_select(table_->value(), 0, local);
+  output.masked_fill_(outside.unsqueeze(1), 0);
+  if (sequence_parallel_) return reduce_scatter_rows(output, *tensor_);
+  tensor_->all_reduce(output);
+  return output;
+}
+
+void VocabularyEmbedding::backward(const at::Tensor& output_gradient, const ForwardContext& context) const {
+  const at::Tensor rows =
+      sequence_parallel_ ? gather_rows(output_gradient, *tensor_) : output_gradient.contiguous();
+  scatter_add_rows(table_->gradient(), context.batch->tokens.reshape({-1}).sub(slice_.first), rows);
+  table_->notify();
+}
+
+struct VocabularyLoss::Result {
+  at::Tensor loss;
+  at::Tensor logits_gradient;  ///< undefined where none was asked for
+};
+
+struct VocabularyLoss::Function : torch::autograd::Function<VocabularyLoss::Function> {
+  static at::Tensor forward(torch::autograd::AutogradContext* node, const at::Tensor& x,
+                            const VocabularyLoss* layer, ForwardContext* context) {
+    const Result result = layer->compute(x, *context, context->training);
+    node->save_for_backward({x, result.logits_gradient});
+    node->saved_data["layer"] = reinterpret_cast<std::int64_t>(layer);
+    node->saved_data["context"] = reinterpret_cast<std::int64_t>(context);
+    return result.loss;
+  }
+
+  static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
+                                                 torch::autograd::variable_list) {
+    const auto* layer = reinterpret_cast<const VocabularyLoss*>(node->saved_data["layer"].toInt());
+    auto* context = reinterpret_cast<ForwardContext*>(node->saved_data["context"].toInt());
+    const torch::autograd::variable_list saved = node->get_saved_variables();
+    return {layer->backpropagate(saved[0], saved[1], *context), at::Tensor(), at::Tensor()};
+  }
+};
+
+at::Tensor VocabularyLoss::forward(const at::Tensor& x, ForwardContext& context) const {
+  return Function::apply(x, this, &context);
+}
+
+VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const ForwardContext& context,
+                                               bool with_gradient) const {
+  const at::Tensor input = sequence_parallel_ ? gather_rows(x, *tensor_) : x;
+  const MemoryClassScope scope(specs::MemoryClass::logits_and_loss);
+  const at::Tensor logits = input.mm(table_->value().t());
+  if (slice_.valid < slice_.rows)
+    logits.narrow(1, slice_.valid, slice_.rows - slice_.valid)
+        .fill_(-std::numeric_limits<double>::infinity());
+
+  const at::Tensor targets = context.batch->targets.reshape({-1});
+  LocalTargets local{targets.sub(slice_.first), at::Tensor()};
+  local.outside = local.column.lt(0).logical_or_(local.column.ge(slice_.valid)).logical_or_(targets.lt(0));
+  local.column.masked_fill_(local.outside, 0);
+
+  const RowStatistics row = row_statistics(logits, local, *tensor_);
+  const at::Tensor weight = targets.ge(0).to(row.target.scalar_type()).mul_(context.loss_weight);
+  Result result;
+  result.loss = row.exponentials.log().sub_(row.target).mul_(weight).sum(at::kDouble);
+  if (with_gradient) {
+    turn_into_gradient(logits, local, row, weight);
+    result.logits_gradient = logits;
+  }
+  return result;
+}
+
+at::Tensor VocabularyLoss::backpropagate(const at::Tensor& x, const at::Tensor& logits_gradient,
+                                         ForwardContext& context) const {
+  const at::Tensor input = sequence_parallel_ ? gather_rows(x, *tensor_) : x;
+  at::Tensor input_gradient = logits_gradient.mm(table_->value());
+  at::Tensor share = input_gradient;
+  PendingWork reduction;
+  if (sequence_parallel_ && tensor_->size() > 1) {
+    share = at::empty_like(x);
+    reduction = tensor_->reduce_scatter_into_async(share, input_gradient);
+  } else {
+    reduction = tensor_->all_reduce_async(input_gradient);
+  }
+  context.weight_gradients.run(
+      [this, input, logits_gradient] { table_->accumulate_product(logits_gradient, input); });
+  reduction.wait();
+  return share;
+}
+
+}  // namespace runtime

@@ -1,0 +1,138 @@
+#include "runtime/train/trainer.h"
+
+#include <cmath>
+#include <utility>
+
+#include <ATen/ops/tensor.h>
+#include <ATen/ops/zeros.h>
+
+#include "runtime/optimizer/gradient_norm.h"
+#include "runtime/optimizer/learning_rate.h"
+
+namespace runtime {
+
+namespace {
+
+at::ScalarType scalar_type(specs::Precision precision) {
+  switch (precision) {
+    case specs::Precision::fp64:
+      return at::kDouble;
+    case specs::Precision::fp32:
+      return at::kFloat;
+    case specs::Precision::fp16:
+      return at::kHalf;
+    default:
+      return at::kBFloat16;
+  }
+}
+
+}  // namespace
+
+at::ScalarType parameter_type(const specs::TrainingSpec& training) { return scalar_type(training.precision); }
+
+at::ScalarType gradient_type(const specs::TrainingSpec& training) {
+  return training.precision == specs::Precision::fp64 ? at::kDouble
+                                                      : scalar_type(training.gradient_precision);
+}
+
+Trainer::Trainer(TrainerSpec spec, const Mesh& mesh, TrainerOptions options)
+    : spec_(std::move(spec)), mesh_(mesh), options_(options) {
+  build();
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::build() {
+  const specs::ModelSpec& model = spec_.model;
+  const specs::TrainingSpec& training = spec_.training;
+  const at::ScalarType type = parameter_type(training);
+  if (model.position_encoding == specs::PositionEncoding::rotary)
+    rotary_ =
+        std::make_unique<RotaryTable>(model.rotary, model.attention.head_dim, training.sequence_length, type);
+
+  std::vector<const StageModel*> by_stage(spec_.placement.stages.size(), nullptr);
+  bool rows_shared = false;
+  for (const std::int64_t stage : mesh_.stages()) {
+    const auto index = static_cast<std::size_t>(stage);
+    const StageBuilder builder(model, training, mesh_, spec_.placement.sequence_parallel, registry_, stage);
+    rows_shared = builder.sequence_parallel();
+    stages_.push_back(std::make_unique<StageModel>(builder, spec_.placement.stages[index], rotary_.get()));
+    by_stage[index] = stages_.back().get();
+  }
+
+  BucketOptions buckets;
+  buckets.bytes = spec_.placement.buckets.gradient_bucket_bytes;
+  buckets.shards = mesh_.gradient().size();
+  buckets.value_type = type;
+  buckets.gradient_type = gradient_type(training);
+  registry_.materialize(buckets, training.seed);
+
+  const bool sharded = spec_.placement.stages.front().zero.stage >= 1 && mesh_.gradient().size() > 1;
+  reducer_ = std::make_unique<GradientReducer>(
+      registry_, mesh_, GradientReducer::Options{sharded, options_.overlap_reduction, options_.faults});
+  optimizer_ =
+      std::make_unique<Optimizer>(registry_, training.optimizer, mesh_.gradient(), sharded, training.seed);
+  optimizer_->skip_gather = options_.faults.update_skips_gather;
+  executor_ = std::make_unique<PipelineExecutor>(spec_.schedule, mesh_, std::move(by_stage), *reducer_,
+                                                 StreamShape{model.hidden, rows_shared, type});
+}
+
+std::int64_t Trainer::target_tokens(const std::vector<MicroBatch>& micro_batches) const {
+  std::int64_t own = 0;
+  for (const MicroBatch& batch : micro_batches) own += batch.targets.ge(0).sum().item<std::int64_t>();
+  const at::Tensor total = at::zeros({1}, at::kLong).fill_(own);
+  mesh_.data().all_reduce(total);
+  return total.item<std::int64_t>();
+}
+
+PipelineInput Trainer::pipeline_input(const std::vector<MicroBatch>& micro_batches) const {
+  PipelineInput input;
+  input.micro_batches = &micro_batches;
+  input.step = optimizer_->updates();
+  input.loss_weights.assign(micro_batches.size(), 1.0 / static_cast<double>(target_tokens(micro_batches)));
+  if (options_.faults.mean_of_micro_batches) {
+    const auto total = static_cast<double>(micro_batches.size()) * static_cast<double>(mesh_.data().size());
+    for (std::size_t i = 0; i < micro_batches.size(); ++i)
+      input.loss_weights[i] = 1 / (total * micro_batches[i].targets.ge(0).sum().item<double>());
+  }
+  return input;
+}
+
+StepResult Trainer::compute_gradients(const std::vector<MicroBatch>& micro_batches) {
+  const PipelineInput input = pipeline_input(micro_batches);
+  reducer_->begin_step(static_cast<std::int64_t>(micro_batches.size()));
+  const double loss = executor_->run(input);
+  reducer_->finish();
+
+  // One message for both: the loss stands on one rank of each replica, the norm is spread over all.
+  const double share = squared_norm_share(registry_, mesh_, options_.faults);
+  const at::Tensor sums = at::zeros({2}, at::kDouble);
+  auto* values = sums.data_ptr<double>();
+  values[0] = mesh_.tensor().rank() == 0 && mesh_.context().rank() == 0 ? loss : 0;
+  values[1] = share;
+  mesh_.world().all_reduce(sums);
+  StepResult result;
+  result.loss = values[0];
+  result.gradient_norm = std::sqrt(options_.faults.local_norm ? share : values[1]);
+  return result;
+}
+
+StepResult Trainer::step(const std::vector<MicroBatch>& micro_batches) {
+  StepResult result = compute_gradients(micro_batches);
+  result.learning_rate = learning_rate(spec_.training, optimizer_->updates());
+  result.updated = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+  if (result.updated)
+    optimizer_->update(result.learning_rate,
+                       clip_coefficient(result.gradient_norm, spec_.training.gradient_clip));
+  return result;
+}
+
+double Trainer::evaluate(const std::vector<MicroBatch>& micro_batches) {
+  const double loss = executor_->evaluate(pipeline_input(micro_batches));
+  const at::Tensor sum = at::zeros({1}, at::kDouble);
+  if (mesh_.tensor().rank() == 0 && mesh_.context().rank() == 0) sum.fill_(loss);
+  mesh_.world().all_reduce(sum);
+  return sum.item<double>();
+}
+
+}  // namespace runtime

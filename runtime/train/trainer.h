@@ -1,0 +1,88 @@
+// One rank's training of one model under one placement: a step is one optimizer update.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/data_parallel/gradient_reducer.h"
+#include "runtime/mesh/mesh.h"
+#include "runtime/model/parameter_registry.h"
+#include "runtime/model/stage_model.h"
+#include "runtime/optimizer/optimizer.h"
+#include "runtime/pipeline/executor.h"
+#include "runtime/train/fault_switches.h"
+#include "specs/language/model.h"
+#include "specs/language/training.h"
+#include "specs/plan/placement.h"
+#include "specs/schedule/schedule.h"
+
+namespace runtime {
+
+/// What a trainer is made from; all of it stands in a plan.
+struct TrainerSpec {
+  specs::ModelSpec model;
+  specs::TrainingSpec training;
+  specs::Placement placement;
+  specs::Schedule schedule;  ///< lowered
+};
+
+struct TrainerOptions {
+  bool overlap_reduction = true;  ///< with the last backward
+  FaultSwitches faults;
+};
+
+/// Why the runtime cannot train this, one sentence each; empty where it can.
+std::vector<std::string> training_refusals(const TrainerSpec& spec);
+
+struct StepResult {
+  double loss = 0;           ///< nats per target token, mean over the global batch
+  double gradient_norm = 0;  ///< before clipping
+  double learning_rate = 0;
+  bool updated = true;  ///< false: loss or gradients were not finite, and nothing was changed
+};
+
+class Trainer {
+ public:
+  /// Requires no refusals. The mesh must outlive the trainer. Collective over the mesh.
+  Trainer(TrainerSpec spec, const Mesh& mesh, TrainerOptions options = {});
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// `micro_batches` of this rank's replica, the same on all its ranks. The result is the same on every rank.
+  StepResult step(const std::vector<MicroBatch>& micro_batches);
+  /// Forward and backward alone: gradients are whole afterwards where this rank answers for them.
+  StepResult compute_gradients(const std::vector<MicroBatch>& micro_batches);
+  /// Mean loss per target token over the micro-batches of all replicas, without dropout.
+  double evaluate(const std::vector<MicroBatch>& micro_batches);
+
+  ParameterRegistry& parameters() { return registry_; }
+  const ParameterRegistry& parameters() const { return registry_; }
+  Optimizer& optimizer() { return *optimizer_; }
+  PipelineExecutor& executor() { return *executor_; }
+  const TrainerSpec& spec() const { return spec_; }
+  const Mesh& mesh() const { return mesh_; }
+
+ private:
+  void build();
+  PipelineInput pipeline_input(const std::vector<MicroBatch>& micro_batches) const;
+  std::int64_t target_tokens(const std::vector<MicroBatch>& micro_batches) const;
+
+  TrainerSpec spec_;
+  const Mesh& mesh_;
+  TrainerOptions options_;
+  ParameterRegistry registry_;
+  std::unique_ptr<RotaryTable> rotary_;
+  std::vector<std::unique_ptr<StageModel>> stages_;
+  std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<PipelineExecutor> executor_;
+};
+
+/// The type in which parameters and activations are kept, and the one in which gradients are accumulated.
+at::ScalarType parameter_type(const specs::TrainingSpec& training);
+at::ScalarType gradient_type(const specs::TrainingSpec& training);
+
+}  // namespace runtime

@@ -1,0 +1,66 @@
+// One training run of a tiny model under one placement, as a value that travels to the ranks and back.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/train/fault_switches.h"
+#include "specs/language/model.h"
+#include "specs/language/training.h"
+#include "specs/plan/placement.h"
+#include "specs/schedule/schedule.h"
+
+namespace runtime::numerics {
+
+/// How a case cuts the model into stages.
+enum class Cut : std::uint8_t {
+  even,        ///< whole layers, as evenly as they go
+  sub_layer,   ///< between attention and feed-forward network
+  front_heavy  ///< the first stage holds all layers but one per later stage
+};
+
+enum class TinyModel : std::uint8_t {
+  gpt,           ///< layer norm, learned positions, GELU, biases, tied table
+  llama,         ///< RMS norm, rotary, gated SiLU, 12 heads on 2 key-value heads, untied
+  llama_thirds,  ///< the same with 3 key-value heads, for a tensor degree of 3
+};
+
+struct TrainingCase {
+  TinyModel model = TinyModel::gpt;
+  specs::Precision precision = specs::Precision::fp32;
+  specs::OptimizerKind optimizer = specs::OptimizerKind::sgd;
+  std::int64_t tensor = 1;
+  std::int64_t pipeline = 1;
+  std::int64_t data = 1;
+  std::int64_t virtual_stages = 1;
+  std::int64_t zero_stage = 0;
+  std::int64_t micro_batch = 12;  ///< of the 12 sequences of a step
+  specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
+  Cut cut = Cut::even;
+  bool sequence_parallel = false;
+  specs::Recomputation recomputation = specs::Recomputation::none;
+  bool overlap_reduction = true;
+  double dropout = 0;
+  double gradient_clip = 0.5;  ///< below the norms of these runs: clipping is at work
+  std::int64_t steps = 5;
+  FaultSwitches faults;
+
+  std::int64_t ranks() const { return tensor * pipeline * data; }
+  std::int64_t micro_batches() const { return global_batch / data / micro_batch; }
+  std::string name() const;
+
+  static constexpr std::int64_t global_batch = 12;
+  static constexpr std::int64_t sequence_length = 16;
+};
+
+specs::ModelSpec model_of(const TrainingCase& training);
+specs::TrainingSpec training_of(const TrainingCase& training);
+specs::Placement placement_of(const TrainingCase& training);
+specs::Schedule schedule_of(const TrainingCase& training);
+
+/// The bytes of the case, for a worker of the same program.
+std::string to_bytes(const TrainingCase& training);
+TrainingCase case_from_bytes(const std::string& bytes);
+
+}  // namespace runtime::numerics

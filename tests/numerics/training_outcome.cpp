@@ -1,0 +1,247 @@
+#include "tests/numerics/training_outcome.h"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <stdexcept>
+
+#include <ATen/ops/empty.h>
+#include <fmt/format.h>
+
+#include "runtime/data_parallel/gradient_reducer.h"
+#include "runtime/mesh/mesh.h"
+#include "runtime/model/counter_random.h"
+#include "runtime/train/trainer.h"
+
+namespace runtime::numerics {
+
+namespace {
+
+class Writer {
+ public:
+  void number(std::int64_t value) { raw(&value, sizeof value); }
+  void real(double value) { raw(&value, sizeof value); }
+  void text(const std::string& value) {
+    number(static_cast<std::int64_t>(value.size()));
+    raw(value.data(), value.size());
+  }
+  void numbers(const std::vector<std::int64_t>& values) {
+    number(static_cast<std::int64_t>(values.size()));
+    for (const std::int64_t value : values) number(value);
+  }
+  /// As fp64.
+  void tensor(const at::Tensor& flat) {
+    const at::Tensor wide = flat.to(at::kDouble).contiguous();
+    number(wide.numel());
+    raw(wide.const_data_ptr<double>(), static_cast<std::size_t>(wide.numel()) * sizeof(double));
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  void raw(const void* data, std::size_t size) { bytes_.append(static_cast<const char*>(data), size); }
+  std::string bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(const std::string& bytes) : bytes_(bytes) {}
+  std::int64_t number() { return read<std::int64_t>(); }
+  double real() { return read<double>(); }
+  std::string text() {
+    const auto size = static_cast<std::size_t>(number());
+    std::string value = bytes_.substr(at_, size);
+    at_ += size;
+    return value;
+  }
+  std::vector<std::int64_t> numbers() {
+    std::vector<std::int64_t> values(static_cast<std::size_t>(number()));
+    for (std::int64_t& value : values) value = number();
+    return values;
+  }
+  std::vector<double> reals() {
+    std::vector<double> values(static_cast<std::size_t>(number()));
+    for (double& value : values) value = real();
+    return values;
+  }
+
+ private:
+  template <class T>
+  T read() {
+    T value;
+    if (at_ + sizeof value > bytes_.size()) throw std::runtime_error("a rank's answer is cut short");
+    std::memcpy(&value, bytes_.data() + at_, sizeof value);
+    at_ += sizeof value;
+    return value;
+  }
+  const std::string& bytes_;
+  std::size_t at_ = 0;
+};
+
+/// Elements [begin, begin + values) of this rank's part of a parameter.
+void write_piece(Writer& out, const Parameter& parameter, std::int64_t begin, const at::Tensor& values) {
+  out.text(parameter.name());
+  out.numbers(parameter.spec.global_shape);
+  out.numbers(parameter.spec.box.offset);
+  out.numbers(parameter.spec.box.extent);
+  out.number(begin);
+  out.tensor(values);
+}
+
+/// The parts of the gradients that are whole on this rank.
+void write_gradients(Writer& out, Trainer& trainer) {
+  const Communicator& replicas = trainer.mesh().gradient();
+  std::vector<std::pair<const Parameter*, BucketRange>> pieces;
+  for (const Bucket& bucket : trainer.parameters().buckets()) {
+    const BucketRange shard = trainer.optimizer().sharded()
+                                  ? shard_of(bucket, replicas.rank(), replicas.size())
+                                  : BucketRange{0, bucket.numel};
+    for (const ParameterBlock* block : bucket.blocks)
+      for (const Parameter& parameter : block->parameters()) {
+        const std::int64_t begin = std::max(shard.begin - parameter.bucket_offset, std::int64_t{0});
+        const std::int64_t end = std::min(shard.end - parameter.bucket_offset, parameter.valid_numel());
+        if (begin < end) pieces.push_back({&parameter, {begin, end}});
+      }
+  }
+  out.number(static_cast<std::int64_t>(pieces.size()));
+  for (const auto& [parameter, range] : pieces)
+    write_piece(out, *parameter, range.begin,
+                parameter->gradient.view({-1}).narrow(0, range.begin, range.size()));
+}
+
+void write_weights(Writer& out, Trainer& trainer) {
+  const std::vector<const Parameter*> parameters = trainer.parameters().parameters();
+  out.number(static_cast<std::int64_t>(parameters.size()));
+  for (const Parameter* parameter : parameters)
+    write_piece(out, *parameter, 0, parameter->value.view({-1}).narrow(0, 0, parameter->valid_numel()));
+}
+
+/// The sequences of this rank's replica: random tokens, some targets masked, unevenly over the sequences. The
+/// same global batch for every placement.
+std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t step, std::int64_t data_rank) {
+  const std::int64_t length = TrainingCase::sequence_length;
+  std::vector<MicroBatch> batches;
+  for (std::int64_t index = 0; index < training.micro_batches(); ++index) {
+    MicroBatch batch;
+    batch.tokens = at::empty({training.micro_batch, length}, at::kLong);
+    batch.targets = at::empty({training.micro_batch, length}, at::kLong);
+    batch.first_sequence = (data_rank * training.micro_batches() + index) * training.micro_batch;
+    for (std::int64_t row = 0; row < training.micro_batch; ++row)
+      for (std::int64_t position = 0; position < length; ++position) {
+        const auto sequence = static_cast<std::uint64_t>(batch.first_sequence + row);
+        const RandomBlock bits =
+            philox(7, static_cast<std::uint64_t>(step), sequence * 64 + static_cast<std::uint64_t>(position));
+        const std::int64_t at = row * length + position;
+        batch.tokens.data_ptr<std::int64_t>()[at] = bits[0] % 61;
+        const bool masked = bits[2] % 16 < sequence;
+        batch.targets.data_ptr<std::int64_t>()[at] = masked ? std::int64_t{-100} : std::int64_t{bits[1] % 61};
+      }
+    batches.push_back(std::move(batch));
+  }
+  return batches;
+}
+
+std::string train_job(WorkerContext& context, const std::string& request) {
+  const TrainingCase training = case_from_bytes(request);
+  TrainerSpec spec{model_of(training), training_of(training), placement_of(training), schedule_of(training)};
+  if (const auto refusals = training_refusals(spec); !refusals.empty())
+    throw std::runtime_error(refusals.front());
+  const Mesh mesh(spec.placement, context.groups);
+  Trainer trainer(std::move(spec), mesh, {training.overlap_reduction, training.faults});
+  Writer out;
+  out.number(training.steps);
+  for (std::int64_t step = 0; step < training.steps; ++step) {
+    const StepResult result = trainer.step(batches_of(training, step, mesh.coordinates().data));
+    out.real(result.loss);
+    out.real(result.gradient_norm);
+    if (step == 0) write_gradients(out, trainer);
+  }
+  write_weights(out, trainer);
+  return out.take();
+}
+
+/// Puts the pieces of all ranks into full tensors.
+class Assembly {
+ public:
+  Assembly(Tensors& tensors, std::vector<std::string>& defects) : tensors_(tensors), defects_(defects) {}
+
+  void read_pieces(Reader& in) {
+    for (std::int64_t left = in.number(); left > 0; --left) {
+      const std::string name = in.text();
+      const std::vector<std::int64_t> shape = in.numbers();
+      const std::vector<std::int64_t> offset = in.numbers();
+      const std::vector<std::int64_t> extent = in.numbers();
+      const std::int64_t begin = in.number();
+      place(name, shape, offset, extent, begin, in.reals());
+    }
+  }
+
+  void check_complete() {
+    for (const auto& [name, values] : tensors_)
+      for (const double value : values)
+        if (std::isnan(value)) {
+          defects_.push_back(name + " has elements that no rank gave, or that are not numbers");
+          break;
+        }
+  }
+
+ private:
+  void place(const std::string& name, const std::vector<std::int64_t>& shape,
+             const std::vector<std::int64_t>& offset, const std::vector<std::int64_t>& extent,
+             std::int64_t begin, const std::vector<double>& values) {
+    const std::int64_t columns = shape.size() == 2 ? shape[1] : 1;
+    const std::int64_t width = extent.size() == 2 ? extent[1] : 1;
+    const std::int64_t first_column = offset.size() == 2 ? offset[1] : 0;
+    std::vector<double>& full = tensors_[name];
+    full.resize(static_cast<std::size_t>(shape[0] * columns), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::int64_t local = begin + static_cast<std::int64_t>(i);
+      const std::int64_t global = (offset[0] + local / width) * columns + first_column + local % width;
+      double& target = full[static_cast<std::size_t>(global)];
+      if (!std::isnan(target) && target != values[i]) {
+        defects_.push_back(
+            fmt::format("copies of {}[{}] differ: {} and {}", name, global, target, values[i]));
+        return;
+      }
+      target = values[i];
+    }
+  }
+
+  Tensors& tensors_;
+  std::vector<std::string>& defects_;
+};
+
+}  // namespace
+
+WorkerJobs training_jobs() { return {{"train", train_job}}; }
+
+TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
+  TrainingOutcome outcome;
+  Assembly gradients(outcome.gradients, outcome.defects);
+  Assembly weights(outcome.weights, outcome.defects);
+  bool first = true;
+  for (const WorkerResult& result : pool.run("train", to_bytes(training), training.ranks())) {
+    if (!result.ok()) throw std::runtime_error(training.name() + ": " + result.error);
+    Reader in(result.value);
+    const std::int64_t steps = in.number();
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const double loss = in.real();
+      const double norm = in.real();
+      if (first) {
+        outcome.losses.push_back(loss);
+        outcome.gradient_norms.push_back(norm);
+      } else if (outcome.losses[static_cast<std::size_t>(step)] != loss ||
+                 outcome.gradient_norms[static_cast<std::size_t>(step)] != norm) {
+        outcome.defects.push_back(fmt::format("ranks report different losses or norms in step {}", step));
+      }
+      if (step == 0) gradients.read_pieces(in);
+    }
+    weights.read_pieces(in);
+    first = false;
+  }
+  gradients.check_complete();
+  weights.check_complete();
+  return outcome;
+}
+
+}  // namespace runtime::numerics
