@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/checkpoint/agreement.h"
+#include "runtime/comm/agreement.h"
 #include "runtime/checkpoint/checkpoint_error.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/safetensors.h"

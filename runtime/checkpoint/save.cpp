@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/checkpoint/agreement.h"
+#include "runtime/comm/agreement.h"
 #include "runtime/checkpoint/checkpoint_error.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/safetensors.h"

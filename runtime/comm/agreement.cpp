@@ -1,4 +1,4 @@
-#include "runtime/checkpoint/agreement.h"
+#include "runtime/comm/agreement.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,0 +1,198 @@
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "runtime/checkpoint/manifest.h"
+#include "runtime/model/counter_random.h"
+#include "tests/runtime/checkpoint/resume_job.h"
+#include "tests/runtime/pool_fixture.h"
+#include "tests/runtime/temporary_folder.h"
+
+namespace runtime {
+namespace {
+
+namespace fs = std::filesystem;
+
+using numerics::TinyModel;
+using numerics::TrainingCase;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TrainingCase layout(std::int64_t tensor, std::int64_t pipeline, std::int64_t data, std::int64_t zero_stage) {
+  TrainingCase training;
+  training.optimizer = specs::OptimizerKind::adamw;
+  training.tensor = tensor;
+  training.pipeline = pipeline;
+  training.data = data;
+  training.zero_stage = zero_stage;
+  training.micro_batch = 3;
+  return training;
+}
+
+/// Up to `ranks`: {tp 1, 2} × {pp 1, 2} × {dp 1, 2 with ZeRO 0 and 1}.
+std::vector<TrainingCase> layouts(std::int64_t ranks) {
+  std::vector<TrainingCase> all;
+  for (const std::int64_t tensor : {1, 2})
+    for (const std::int64_t pipeline : {1, 2})
+      for (const auto& [data, zero_stage] : {std::pair{1, 0}, {2, 0}, {2, 1}})
+        if (tensor * pipeline * data <= ranks) all.push_back(layout(tensor, pipeline, data, zero_stage));
+  return all;
+}
+
+class ResumeTest : public PoolFixture<8> {
+ protected:
+  ResumeTest() {
+    // 12 sequences of 16 make a step; 44 samples make an epoch, so that steps cross its end.
+    std::string text;
+    for (std::uint64_t i = 0; i < 44 * 16 * 5 / 4 + 20; ++i)
+      text.push_back(static_cast<char>(philox(3, 1, i)[0] % 61));
+    data_.assign(8, folder_.write("text", text));
+  }
+
+  ResumeOutcome train(const TrainingCase& training, const std::string& name, std::int64_t steps,
+                      std::int64_t save_at) {
+    return run(*pool_, {training, data_, {8, folder_.path() / name}, false, steps, save_at});
+  }
+  ResumeOutcome resume(const TrainingCase& training, const std::string& name, std::int64_t steps) {
+    return run(*pool_, {training, data_, {8, folder_.path() / name}, true, steps, 0});
+  }
+
+  void expect_same_after_resume(const TrainingCase& training) {
+    const std::string name = "run " + training.name();
+    const ResumeOutcome whole = train(training, name, 7, 4);
+    ASSERT_EQ(whole.error, "");
+    EXPECT_THAT(whole.defects, IsEmpty());
+    const ResumeOutcome resumed = resume(training, name, 7);
+    ASSERT_EQ(resumed.error, "");
+    EXPECT_EQ(resumed.first_step, 5);
+    EXPECT_EQ(resumed.losses, std::vector<double>(whole.losses.begin() + 4, whole.losses.end())) << name;
+    EXPECT_EQ(resumed.held_back_loss, whole.held_back_loss) << name;
+    EXPECT_TRUE(resumed.at_end == whole.at_end) << name;
+    EXPECT_FALSE(resumed.at_start == resumed.at_end);
+  }
+
+  TemporaryFolder folder_;
+  std::vector<fs::path> data_;  ///< of each rank
+};
+
+TEST_F(ResumeTest, AResumedRunIsBitForBitTheOneThatNeverStopped) {
+  for (TrainingCase training :
+       {layout(1, 1, 1, 0), layout(2, 1, 2, 1), layout(1, 2, 2, 0), layout(2, 2, 2, 1)}) {
+    training.dropout = 0.1;
+    expect_same_after_resume(training);
+  }
+}
+
+TEST_F(ResumeTest, SoIsOneIn16BitsWithMasterWeightsOneWithMomentumAndOneIn64Bits) {
+  TrainingCase training = layout(2, 1, 2, 1);
+  training.precision = specs::Precision::bf16;
+  expect_same_after_resume(training);
+  training = layout(1, 2, 2, 1);
+  training.model = TinyModel::llama;
+  training.optimizer = specs::OptimizerKind::sgd;
+  expect_same_after_resume(training);
+  training.precision = specs::Precision::fp64;
+  expect_same_after_resume(training);
+}
+
+/// Every parameter and moment bit for bit, and the next step's loss that of the run that went on.
+TEST_F(ResumeTest, AnyLayoutReadsWhatAnyOtherHasWritten) {
+  const std::vector<TrainingCase> all = layouts(8);
+  ASSERT_EQ(all.size(), 12);
+  const double next_loss = train(layout(1, 1, 1, 0), "reference", 3, 0).losses.at(2);
+  for (const TrainingCase& saved : all) {
+    const ResumeOutcome written = train(saved, saved.name(), 2, 2);
+    ASSERT_EQ(written.error, "") << saved.name();
+    EXPECT_THAT(written.defects, IsEmpty()) << saved.name();
+    for (const TrainingCase& loaded : all) {
+      const std::string pair = saved.name() + " → " + loaded.name();
+      const ResumeOutcome read = resume(loaded, saved.name(), 3);
+      ASSERT_EQ(read.error, "") << pair;
+      EXPECT_THAT(read.defects, IsEmpty()) << pair;
+      EXPECT_TRUE(read.at_start == written.at_end) << pair;
+      ASSERT_EQ(read.losses.size(), 1) << pair;
+      EXPECT_NEAR(read.losses[0], next_loss, 1e-5 * next_loss) << pair;
+    }
+  }
+}
+
+TEST_F(ResumeTest, KeyAndValueHeadsOnSeveralRanksAreWrittenOnceAndReadByAll) {
+  std::vector<TrainingCase> all{layout(1, 1, 1, 0), layout(4, 1, 1, 0), layout(4, 1, 2, 1),
+                                layout(3, 1, 1, 0)};
+  for (TrainingCase& training : all) training.model = TinyModel::llama;
+  all.back().model = TinyModel::llama_thirds;
+  const ResumeOutcome written = train(all[1], "kv", 2, 2);
+  ASSERT_EQ(written.error, "");
+  for (std::size_t i = 0; i < 3; ++i) {
+    const ResumeOutcome read = resume(all[i], "kv", 2);
+    EXPECT_EQ(read.error, "");
+    EXPECT_TRUE(read.at_start == written.at_end) << all[i].name();
+  }
+  EXPECT_THAT(resume(all[3], "kv", 2).error, HasSubstr("has shape"));
+}
+
+TEST_F(ResumeTest, TheHeldBackLossIsTheSameUnderAnyPlacement) {
+  const double reference = train(layout(1, 1, 1, 0), "none", 2, 0).held_back_loss;
+  EXPECT_GT(reference, 1);
+  for (const TrainingCase& training : layouts(4))
+    EXPECT_NEAR(train(training, "none", 2, 0).held_back_loss, reference, 1e-5 * reference) << training.name();
+}
+
+TEST_F(ResumeTest, AShardThatIsTruncatedOrGoneMakesAllRanksTakeTheCheckpointBefore) {
+  const TrainingCase training = layout(2, 1, 2, 1);
+  ASSERT_EQ(train(training, "run", 2, 2).error, "");
+  ASSERT_EQ(train(training, "run", 4, 4).error, "");
+  const fs::path shard = folder_.path() / "run" / "step_4" / rank_file_name(2);
+  fs::resize_file(shard, fs::file_size(shard) - 1);
+  const ResumeOutcome truncated = resume(training, "run", 3);
+  EXPECT_EQ(truncated.error, "");
+  EXPECT_EQ(truncated.first_step, 3);
+  EXPECT_THAT(truncated.passed_over, ElementsAre(AllOf(HasSubstr("step_4"), HasSubstr("were written"))));
+  fs::remove(shard);
+  const ResumeOutcome deleted = resume(training, "run", 3);
+  EXPECT_EQ(deleted.first_step, 3);
+  EXPECT_EQ(deleted.losses, truncated.losses);
+}
+
+TEST_F(ResumeTest, HostsWithFoldersOfTheirOwnEachKeepWhatTheirRanksNeed) {
+  const TrainingCase training = layout(2, 1, 2, 1);
+  const fs::path one = folder_.path() / "host0", other = folder_.path() / "host1";
+  const std::vector<fs::path> hosts{one, one, other, other};
+  const ResumeOutcome whole = run(*pool_, {training, data_, hosts, false, 4, 2});
+  ASSERT_EQ(whole.error, "");
+  for (const fs::path& host : {one, other}) {
+    EXPECT_TRUE(fs::exists(host / "step_2" / manifest_name));
+    EXPECT_TRUE(fs::exists(host / "latest"));
+    EXPECT_FALSE(fs::exists(host / "step_2.tmp"));
+  }
+  const ResumeOutcome resumed = run(*pool_, {training, data_, hosts, true, 4, 0});
+  ASSERT_EQ(resumed.error, "");
+  EXPECT_TRUE(resumed.at_end == whole.at_end);
+  // Without the shards of the other host, the job says what it lacks.
+  const ResumeOutcome half = run(*pool_, {layout(2, 1, 1, 0), data_, hosts, true, 4, 0});
+  EXPECT_THAT(half.error, HasSubstr("lacks"));
+  // A checkpoint that one host has and the other has not is none.
+  fs::remove_all(other / "step_2");
+  EXPECT_THAT(run(*pool_, {training, data_, hosts, true, 4, 0}).error,
+              AllOf(HasSubstr("rank 2"), HasSubstr("is not there")));
+}
+
+TEST_F(ResumeTest, WhereOneRankCannotWriteNothingIsRenamedAnywhereAndAllSayWhy) {
+  const TrainingCase training = layout(2, 1, 1, 0);
+  const fs::path good = folder_.path() / "good", bad = folder_.write("in the way", "");
+  const ResumeOutcome failed = run(*pool_, {training, data_, {good, bad}, false, 2, 2});
+  EXPECT_THAT(failed.error, AllOf(HasSubstr("step 2 was not written"), HasSubstr("rank 1")));
+  EXPECT_TRUE(fs::is_empty(good));
+}
+
+TEST_F(ResumeTest, ARankOfAReplicaThatReadsAnotherTextIsFoundBeforeTheFirstStep) {
+  data_[1] = folder_.write("other", std::string(1200, '\1'));
+  EXPECT_THAT(train(layout(2, 1, 1, 0), "run", 1, 0).error,
+              HasSubstr("ranks 0 and 1 belong to one replica but read different tokens"));
+}
+
+}  // namespace
+}  // namespace runtime
