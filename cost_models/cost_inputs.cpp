@@ -175,6 +175,8 @@ class Resolver {
     const double host = grace ? constants_.value("launch.grace_factor") : 1.0;
     launch.layer_seconds =
         constants_.value("launch.layer_seconds") * factor("launch.stack_factor", profile_.constants) * host;
+    if (profile_.checkpointing_synchronises)
+      launch.synchronised_seconds = constants_.value("launch.synchronised_seconds");
     launch.tensor_seconds = constants_.value("launch.tensor_parallel_seconds");
     launch.tensor_exponent = constants_.value("launch.tensor_parallel_exponent");
     launch.overlap_power = constants_.value("launch.overlap_power");

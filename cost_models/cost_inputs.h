@@ -47,6 +47,7 @@ struct LaunchRates {
   double mixture_layer_seconds = 0;
   double mixture_expert_seconds = 0;  ///< each local expert
   double overlap_power = 3;
+  double synchronised_seconds = 0;  ///< of each pass through half a layer, beside everything else
 };
 
 struct MemoryBoundRates {

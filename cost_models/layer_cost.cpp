@@ -112,8 +112,10 @@ class LayerPricer {
                                    parts.accumulation + parts.tensor.backward + parts.context.backward +
                                    parts.expert.backward;
     UnitCost cost;
-    cost.forward = power_norm(device_forward, parts.launch_forward, in_.launch.overlap_power);
-    cost.backward = power_norm(device_backward, parts.launch_backward, in_.launch.overlap_power);
+    cost.forward = power_norm(device_forward, parts.launch_forward, in_.launch.overlap_power) +
+                   in_.launch.synchronised_seconds;
+    cost.backward = power_norm(device_backward, parts.launch_backward, in_.launch.overlap_power) +
+                    in_.launch.synchronised_seconds;
     at(cost.terms, product_term) = parts.products.forward + parts.products.backward;
     at(cost.terms, TimeTerm::memory_bound) =
         parts.memory_bound + backward_memory + 3 * parts.cast + parts.accumulation;

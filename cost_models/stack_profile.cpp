@@ -64,6 +64,7 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
     const bool simulator_study = release == "vtrain";
     profile = megatron(name, simulator_study ? "vtrain" : name, MemoryRules::megatron_deepspeed);
     profile.data_constants = name;
+    profile.checkpointing_synchronises = !simulator_study;
     profile.mixture_release = MixtureRelease::early;
   } else if (stack == "megatron-core") {
     profile = megatron(name, name, MemoryRules::megatron_core);
@@ -89,8 +90,12 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
     profile.flash_attention_2 = true;
   } else if (stack == "deepspeed") {
     profile = named(name, name, MemoryRules::deepspeed);
+    profile.prefetches_gathers = false;
   } else if (stack == "gpt-neox" || stack == "other") {
-    profile = megatron(name, "gpt-neox", MemoryRules::megatron_deepspeed);
+    // GPT-NeoX is built on Megatron and DeepSpeed.
+    profile = megatron(name, "megatron-deepspeed", MemoryRules::megatron_deepspeed);
+    profile.data_constants = "megatron-deepspeed";
+    profile.mixture_release = MixtureRelease::early;
   } else if (stack == "dsrun") {
     profile = named(name, "fsdp2", MemoryRules::dsrun);
     profile.flash_attention_2 = true;

@@ -51,7 +51,9 @@ struct StackProfile {
   bool transformer_engine = false;           ///< modules of Transformer Engine
   bool hides_backward_tensor_communication = false;  ///< behind the weight-gradient product of the same layer
   bool hides_pipeline_transfers = false;
-  bool exact = true;  ///< false: constants are the nearest stack's
+  bool checkpointing_synchronises = false;  ///< activation checkpointing lets the device wait
+  bool prefetches_gathers = true;           ///< ZeRO-3 gathers run ahead of their use
+  bool exact = true;                        ///< false: constants are the nearest stack's
   StackOptions options;
   bool operator==(const StackProfile&) const = default;
 };

@@ -41,9 +41,10 @@ void add_unit(const UnitCost& unit, const ModeCounts& counts, std::uint32_t modu
   at(*terms, TimeTerm::recomputation) += repeated;
 }
 
-// Overlap is never free: the shorter of the two still takes a part of what they share.
-double overlapped(double compute, double transfer, double interference) {
-  return std::max(compute, transfer) + interference * std::min(compute, transfer);
+// Overlap is never free: while it moves data inside the node, a collective takes multiprocessors and memory
+// bandwidth from the compute beside it. Waiting for a slow network takes nothing.
+double overlapped(double compute, double transfer, double inside_node, double interference) {
+  return std::max(compute, transfer) + interference * std::min(compute, inside_node);
 }
 
 }  // namespace
@@ -151,12 +152,24 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
       return groups * collective_seconds(kind, bytes / groups, group, inputs.links.data).total();
     };
     const double reduced_bytes = inputs.reduction_bytes;
+    const auto inside_node = [&](double bytes) {
+      const RankGroup one_domain{ranks, ranks};
+      return groups == 0
+                 ? 0.0
+                 : collective_seconds(Collective::all_gather, bytes, one_domain, inputs.links.data).transfer;
+    };
     const double reduce = per_layer(Collective::reduce_scatter, reduced_bytes * elements);
     const double gather =
         sharded_parameters ? per_layer(Collective::all_gather, inputs.element_bytes * elements) : 0;
     const double interference = inputs.exposed.gather_interference;
-    const double forward = overlapped(layers.forward, gather, interference);
-    const double backward = overlapped(layers.backward, gather + reduce, interference);
+    const double gathered_bytes = sharded_parameters ? inputs.element_bytes * elements : 0;
+    // Where nothing is prefetched, the whole transfer stands in the way, not only its part inside the node.
+    const bool prefetched = inputs.profile.prefetches_gathers;
+    const double gather_interferes = prefetched ? inside_node(gathered_bytes) : gather;
+    const double both_interfere =
+        prefetched ? inside_node(gathered_bytes + reduced_bytes * elements) : gather + reduce;
+    const double forward = overlapped(layers.forward, gather, gather_interferes, interference);
+    const double backward = overlapped(layers.backward, gather + reduce, both_interfere, interference);
     if (terms != nullptr) {
       const double added = forward - layers.forward + backward - layers.backward;
       const double both = 2 * gather + reduce;
