@@ -159,7 +159,9 @@ class TimeAccount {
     accounted += add_end(pipeline_rank, rank.end);
     add(pipeline_rank, TimeTerm::fixed_overhead, step_.fixed);
     accounted += step_.fixed;
-    add(pipeline_rank, TimeTerm::pipeline_bubble, step_.total() - accounted);
+    // What rounding leaves of a rank that never waits is no bubble.
+    const double bubble = step_.total() - accounted;
+    if (bubble > 1e-12 * step_.total()) add(pipeline_rank, TimeTerm::pipeline_bubble, bubble);
   }
 
  private:
