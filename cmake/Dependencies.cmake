@@ -5,9 +5,10 @@ find_package(CLI11 2 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(Threads REQUIRED)
 
-# Header-only, so that a copy of dsplan runs anywhere.
-add_library(dsplan_fmt INTERFACE)
-target_link_libraries(dsplan_fmt INTERFACE fmt::fmt-header-only)
+# Static and compiled once; see the source.
+add_library(dsplan_fmt STATIC "${PROJECT_SOURCE_DIR}/cmake/compiled_fmt.cpp")
+get_target_property(dsplan_fmt_headers fmt::fmt INTERFACE_INCLUDE_DIRECTORIES)
+target_include_directories(dsplan_fmt SYSTEM PUBLIC ${dsplan_fmt_headers})
 
 # toml++ is header-only here; it costs 6 s of compile time, so one source of a room includes it.
 find_path(TOMLPLUSPLUS_INCLUDE_DIR toml++/toml.h REQUIRED)
