@@ -113,7 +113,7 @@ QuickCost Estimator::quick(const specs::RegularPlacement& placement) const {
         std::max(quick.peak_host_bytes_per_node,
                  whole_bytes((memory.host + memory.host_pinned) * inputs.devices_per_node));
   }
-  quick.step_seconds = regular_step_seconds(inputs, costs, placement, runs);
+  quick.step_seconds = regular_step_seconds(inputs, costs, job, shards, runs);
   return quick;
 }
 
@@ -146,6 +146,7 @@ class TimeAccount {
       : step_(step), micro_batches_(micro_batches), entries_(entries) {}
 
   void add_rank(std::int64_t pipeline_rank, const RankSeconds& rank, const TermSeconds& terms, double flops) {
+    first_of_rank_ = entries_.size();
     double accounted = 0;
     for (std::size_t i = 0; i < time_terms; ++i) {
       if (terms[i] == 0) continue;
@@ -181,13 +182,14 @@ class TimeAccount {
   }
   void add(std::int64_t pipeline_rank, TimeTerm term, double seconds, double flops = 0) {
     if (seconds == 0) return;
-    for (specs::TimeEntry& entry : entries_)
-      if (entry.term == term && entry.pipeline_rank == pipeline_rank) {
-        entry.exposed_seconds += seconds;
-        entry.busy_seconds += seconds;
-        entry.flops += flops;
-        return;
-      }
+    for (std::size_t i = first_of_rank_; i < entries_.size(); ++i) {
+      specs::TimeEntry& same = entries_[i];
+      if (same.term != term) continue;
+      same.exposed_seconds += seconds;
+      same.busy_seconds += seconds;
+      same.flops += flops;
+      return;
+    }
     specs::TimeEntry entry;
     entry.term = term;
     entry.pipeline_rank = pipeline_rank;
@@ -199,6 +201,7 @@ class TimeAccount {
   const StepSeconds& step_;
   double micro_batches_;
   std::vector<specs::TimeEntry>& entries_;
+  std::size_t first_of_rank_ = 0;
 };
 
 double rank_flops(const LayerCosts& costs, const UnitCounts& counts) {
@@ -220,6 +223,7 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
     double flops = 0;
   };
   std::vector<Rank> priced(ranks);
+  breakdown.memory.reserve(ranks * memory_classes);
   std::vector<RankSeconds> seconds(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
     // Stages of a rank share its devices; where their treatments differ, each is priced for itself.
@@ -251,6 +255,7 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
                breakdown);
   }
   const StepSeconds step = step_seconds(groups.front(), job.step, seconds);
+  breakdown.time.reserve((ranks + 1) * time_terms);
   TimeAccount account(step, job.step.pipeline.micro_batches, breakdown.time);
   account.add_rank(-1, seconds[step.slowest], priced[step.slowest].terms, priced[step.slowest].flops);
   for (std::size_t rank = 0; rank < ranks; ++rank)

@@ -150,18 +150,15 @@ JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement) 
   return job;
 }
 
-double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs,
-                            const specs::RegularPlacement& placement, std::span<const RankRun> runs) {
+double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
+                            const ShardKey& shards, std::span<const RankRun> runs) {
   constexpr std::size_t most_runs = 16;
   std::array<RankSeconds, most_runs> seconds;
-  const ShardKey shards = shard_key(placement);
   const std::size_t count = std::min(runs.size(), most_runs);
   for (std::size_t i = 0; i < count; ++i) {
-    seconds[i] =
-        rank_seconds(inputs, costs, runs[i].counts, shards, static_cast<double>(placement.micro_batch));
+    seconds[i] = rank_seconds(inputs, costs, runs[i].counts, shards, static_cast<double>(job.micro_batch));
     seconds[i].ranks = static_cast<double>(runs[i].ranks);
   }
-  const JobShape job = job_shape(inputs, placement);
   return step_seconds(inputs, job.step, std::span(seconds.data(), count)).total();
 }
 

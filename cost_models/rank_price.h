@@ -45,7 +45,7 @@ JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement);
 
 /// The step of a job whose ranks are `runs`, at most 16 of them, all with the placement's mesh. No
 /// allocation.
-double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs,
-                            const specs::RegularPlacement& placement, std::span<const RankRun> runs);
+double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
+                            const ShardKey& shards, std::span<const RankRun> runs);
 
 }  // namespace cost_models

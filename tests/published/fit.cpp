@@ -196,8 +196,10 @@ double RunPricer::price(std::size_t run, const ConstantTable& constants) {
   cost_models::CostInputs& inputs = inputs_[run];
   cost_models::resolve_constants(constants, inputs);
   const PublishedRun& published = (*runs_)[run];
+  const specs::RegularPlacement& placement = published.placement;
   return cost_models::regular_step_seconds(inputs, cost_models::layer_costs(inputs, keys_[run]),
-                                           published.placement, published.runs);
+                                           cost_models::job_shape(inputs, placement),
+                                           cost_models::shard_key(placement), published.runs);
 }
 
 std::vector<double> RunPricer::price_all(const ConstantTable& constants) {
