@@ -64,7 +64,7 @@ void GradientReducer::accumulated(ParameterBlock& block) {
 
 void GradientReducer::reduce_tied() {
   for (const Bucket& bucket : registry_.buckets())
-    if (bucket.tied && !options_.faults.skip_tied_reduction && !options_.faults.reduce_tied_late)
+    if (bucket.tied && !options_.faults.skip_tied_reduction)
       mesh_.embedding().all_reduce(bucket.gradients);
 }
 
@@ -79,9 +79,6 @@ void GradientReducer::finish() {
                           registry_.buckets()[i].stage);
   for (PendingWork& work : pending_) work.wait();
   pending_.clear();
-  if (options_.faults.reduce_tied_late)
-    for (const Bucket& bucket : registry_.buckets())
-      if (bucket.tied) mesh_.embedding().all_reduce(bucket.gradients);
 }
 
 void GradientReducer::start(std::size_t index) {

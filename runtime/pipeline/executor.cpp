@@ -49,7 +49,7 @@ void PipelineExecutor::perform(const specs::Action& action) {
     case specs::ActionKind::input_gradient:
       return backward(key, true);
     case specs::ActionKind::weight_gradient:
-      passages_.at(key).context.weight_gradients.flush();
+      weight_gradient(key);
       return finish(key);
     case specs::ActionKind::send_activation: {
       Passage& passage = passages_.at(key);
@@ -108,6 +108,7 @@ void PipelineExecutor::forward(Key key) {
 }
 
 void PipelineExecutor::backward(Key key, bool defer_weights) {
+  const c10::AutoGradMode no_graph(false);
   const StageModel& stage = *stages_[static_cast<std::size_t>(key.first)];
   Passage& passage = passages_.at(key);
   passage.context.weight_gradients.deferring = defer_weights;
@@ -127,6 +128,11 @@ void PipelineExecutor::backward(Key key, bool defer_weights) {
   } else {
     outgoing_gradients_[key] = input_gradient;
   }
+}
+
+void PipelineExecutor::weight_gradient(Key key) {
+  const c10::AutoGradMode no_graph(false);
+  passages_.at(key).context.weight_gradients.flush();
 }
 
 void PipelineExecutor::finish(Key key) { passages_.erase(key); }

@@ -5,15 +5,14 @@
 namespace runtime {
 
 struct FaultSwitches {
-  bool skip_data_reduction = false;          ///< of the first bucket
-  bool skip_partial_reduction = false;       ///< of gradients partial over the tensor axis
-  bool skip_tied_reduction = false;          ///< of the table's two copies
-  bool reduce_tied_late = false;             ///< the sum of the copies after the sharded reduction
-  bool count_replicas_twice = false;         ///< in the gradient norm
-  bool count_tied_twice = false;             ///< in the gradient norm
-  bool mean_of_micro_batches = false;        ///< each micro-batch weighs the same, whatever tokens it counts
-  bool local_norm = false;                   ///< clipping by each rank's own norm
-  bool update_skips_gather = false;          ///< sharded parameters are not gathered after the update
+  bool skip_data_reduction = false;     ///< of the first bucket
+  bool skip_partial_reduction = false;  ///< of gradients partial over the tensor axis
+  bool skip_tied_reduction = false;     ///< of the table's two copies
+  bool count_replicas_twice = false;    ///< in the gradient norm
+  bool count_tied_twice = false;        ///< in the gradient norm
+  bool mean_of_micro_batches = false;   ///< each micro-batch weighs the same, whatever tokens it counts
+  bool local_norm = false;              ///< clipping by each rank's own norm
+  bool update_skips_gather = false;     ///< sharded parameters are not gathered after the update
 };
 
 }  // namespace runtime

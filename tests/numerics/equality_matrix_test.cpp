@@ -59,6 +59,11 @@ std::vector<TrainingCase> variations(TinyModel model, Arithmetic arithmetic) {
   add(2, 2, 1, [](TrainingCase& c) {
     c.schedule = specs::ScheduleKind::interleaved, c.virtual_stages = 2, c.sequence_parallel = true;
   });
+  add(1, 4, 1, [](TrainingCase& c) { c.schedule = specs::ScheduleKind::zero_bubble_h1; });
+  add(2, 2, 1,
+      [](TrainingCase& c) { c.schedule = specs::ScheduleKind::zero_bubble_h1, c.sequence_parallel = true; });
+  add(1, 2, 1,
+      [](TrainingCase& c) { c.schedule = specs::ScheduleKind::zero_bubble_v, c.virtual_stages = 2; });
   add(2, 1, 1, [](TrainingCase& c) { c.sequence_parallel = true; });
   add(4, 1, 1, [](TrainingCase& c) { c.sequence_parallel = true; });
   add(2, 1, 2, [](TrainingCase& c) { c.sequence_parallel = true, c.zero_stage = 1; });

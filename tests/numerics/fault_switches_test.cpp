@@ -52,13 +52,6 @@ TEST_F(FaultSwitch, ALeftOutSumOfTiedTablesIsNoticed) {
   expect_noticed(placement(1, 2, 1), [](FaultSwitches& faults) { faults.skip_tied_reduction = true; });
 }
 
-TEST_F(FaultSwitch, ASumOfTiedTablesAfterTheShardedReductionIsNoticed) {
-  TrainingCase training = placement(1, 2, 2);
-  training.zero_stage = 1;
-  training.cut = Cut::front_heavy;
-  expect_noticed(training, [](FaultSwitches& faults) { faults.reduce_tied_late = true; });
-}
-
 TEST_F(FaultSwitch, AReplicatedNormWeightCountedTwiceIsNoticed) {
   expect_noticed(placement(2, 1, 1), [](FaultSwitches& faults) { faults.count_replicas_twice = true; });
 }

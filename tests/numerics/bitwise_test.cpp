@@ -1,0 +1,71 @@
+// What must not move a single bit: the order of independent work, recomputation, overlap, and where the
+// optimizer's state lies. Clipping is off, since a norm summed in another order moves the last bit.
+#include <vector>
+
+#include "tests/numerics/matrix_fixture.h"
+
+namespace runtime::numerics {
+namespace {
+
+class Bitwise : public MatrixTest {
+ protected:
+  static TrainingCase base(std::int64_t tensor, std::int64_t pipeline, std::int64_t data) {
+    TrainingCase training;
+    training.optimizer = specs::OptimizerKind::adamw;
+    training.tensor = tensor;
+    training.pipeline = pipeline;
+    training.data = data;
+    training.micro_batch = 3;
+    training.gradient_clip = 0;
+    return training;
+  }
+
+  static void expect_same(const TrainingCase& a, const TrainingCase& b) {
+    const TrainingOutcome first = train(*pool_, a);
+    const TrainingOutcome second = train(*pool_, b);
+    EXPECT_EQ(first.losses, second.losses) << a.name() << " and " << b.name();
+    EXPECT_EQ(first.gradients, second.gradients) << a.name() << " and " << b.name();
+    EXPECT_EQ(first.weights, second.weights) << a.name() << " and " << b.name();
+  }
+};
+
+TEST_F(Bitwise, TheSameRunTwiceIsTheSame) { expect_same(base(2, 2, 1), base(2, 2, 1)); }
+
+TEST_F(Bitwise, SchedulesAreTheSame) {
+  for (const specs::ScheduleKind kind : {specs::ScheduleKind::gpipe, specs::ScheduleKind::zero_bubble_h1}) {
+    TrainingCase other = base(1, 2, 1);
+    other.schedule = kind;
+    expect_same(base(1, 2, 1), other);
+  }
+  TrainingCase interleaved = base(1, 2, 1);
+  interleaved.schedule = specs::ScheduleKind::interleaved;
+  interleaved.virtual_stages = 2;
+  expect_same(base(1, 2, 1), interleaved);
+}
+
+TEST_F(Bitwise, RecomputationWithDropoutChangesNothing) {
+  TrainingCase plain = base(2, 1, 1);
+  plain.dropout = 0.1;
+  TrainingCase again = plain;
+  again.recomputation = specs::Recomputation::full;
+  expect_same(plain, again);
+}
+
+TEST_F(Bitwise, OverlapOfTheReductionChangesNothing) {
+  TrainingCase late = base(1, 1, 2);
+  late.overlap_reduction = false;
+  expect_same(base(1, 1, 2), late);
+}
+
+TEST_F(Bitwise, ShardedOptimizerStatesChangeNothing) {
+  for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16}) {
+    TrainingCase whole = base(1, 1, 2);
+    whole.precision = precision;
+    TrainingCase sharded = whole;
+    sharded.zero_stage = 1;
+    expect_same(whole, sharded);
+  }
+}
+
+}  // namespace
+}  // namespace runtime::numerics
