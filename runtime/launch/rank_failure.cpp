@@ -6,7 +6,9 @@
 
 #include <fmt/format.h>
 
+#include "runtime/checkpoint/checkpoint_error.h"
 #include "runtime/comm/communication_error.h"
+#include "runtime/data/data_error.h"
 #include "runtime/launch/run_error.h"
 
 namespace runtime {
@@ -37,7 +39,9 @@ RankFailure failure_of(const std::exception& error) {
     failure.exit_code =
         lost ? exit_rank_died
              : (communication->failure() == CommunicationFailure::timeout ? exit_timeout : exit_internal);
-  } else if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {
+  } else if (dynamic_cast<const CheckpointError*>(&error) != nullptr ||
+             dynamic_cast<const DataError*>(&error) != nullptr ||
+             dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {
     failure.exit_code = exit_storage;
   } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
     failure.message = "out of memory";

@@ -1,5 +1,4 @@
-// From a plan to what the runtime executes: everything that could be wrong with the plan is found here,
-// before any rank starts.
+// From a plan to what the runtime executes: what it cannot execute is found here, before any rank starts.
 #pragma once
 
 #include "specs/diagnostics/diagnostic.h"
@@ -8,8 +7,8 @@
 
 namespace runtime {
 
-/// The plan's own schedule, lowered and verified. Errors, all at once, at `file`: an illegal placement, a
-/// feature that is not implemented, a schedule that does not parse, does not fit the placement or is wrong.
+/// The plan's own schedule, lowered and verified. Requires a plan that `specs::read_plan` accepts. Errors,
+/// all at once, at `file`: what is not implemented, or a lowered schedule that is wrong.
 specs::Result<specs::Schedule> executable_schedule(const specs::Plan& plan, const std::string& file);
 
 }  // namespace runtime

@@ -1,0 +1,52 @@
+#include "cli/dsrun/arguments.h"
+
+#include <map>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/version.h"
+#include "runtime/version.h"
+
+namespace cli {
+
+void declare(CLI::App& app, DsrunArguments& arguments) {
+  app.description(
+      "Trains what a plan describes: starts the plan's ranks on this machine, or joins them when started by "
+      "torchrun, Slurm, Open MPI or Hydra.");
+  app.set_version_flag("--version",
+                       version_line("dsrun") + " (LibTorch " + runtime::libtorch_version() + ")");
+  app.add_option("PLAN", arguments.plan, "plan.json, as dsplan wrote it");
+  app.add_option("--data", arguments.data,
+                 "text (a file or a folder), or tokens in Megatron's .bin/.idx; else LibTorch's C++ headers");
+  app.add_option("--run-dir", arguments.run_directory,
+                 "where checkpoints, metrics and logs go; else runs/NAME of the experiment");
+  app.add_option("--steps", arguments.steps, "stop after this many optimizer updates; else after the plan's")
+      ->check(CLI::PositiveNumber);
+  auto* resume = app.add_flag("--resume", arguments.resume,
+                              "go on from the newest whole checkpoint, where there is one");
+  app.add_flag("--overwrite", arguments.overwrite, "begin anew where the run folder holds an earlier run")
+      ->excludes(resume);
+  app.add_flag("--dry-run", arguments.dry_run,
+               "start the ranks, connect them, build the model, and train nothing");
+  app.add_option("--log-level", arguments.log_level, "of the log files")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_option("--timeout", arguments.timeout_seconds,
+                 "seconds until a collective whose peer is absent fails")
+      ->check(CLI::Range(0.1, 86400.0))
+      ->capture_default_str();
+  app.add_option("--threads", arguments.threads_per_rank,
+                 "of the math libraries, per rank; else cores / ranks")
+      ->check(CLI::PositiveNumber);
+  std::map<std::string, runtime::Launcher> launchers;
+  for (const auto& [launcher, name] : specs::EnumNames<runtime::Launcher>::names)
+    launchers.emplace(std::string(name), launcher);
+  app.add_option("--launcher", arguments.launcher, "whose variables tell this process its rank")
+      ->transform(CLI::CheckedTransformer(launchers, CLI::ignore_case))
+      ->option_text("{auto,local,torchrun,slurm,openmpi,hydra} [auto]");
+  app.add_flag("--probe", arguments.probe,
+               "measure this machine's rates for dsplan's `localhost`, and train nothing");
+  app.add_option("--probe-file", arguments.probe_file, "where --probe writes; else where dsplan looks");
+}
+
+}  // namespace cli

@@ -1,0 +1,310 @@
+// dsrun as a user starts it: alone, under torchrun's variables, and when things go wrong.
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/e2e/process.h"
+#include "tests/e2e/small_plan.h"
+
+namespace e2e {
+namespace {
+
+using std::chrono::seconds;
+using testing::HasSubstr;
+using testing::Not;
+
+std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run_directory) {
+  std::vector<nlohmann::json> steps;
+  std::istringstream lines(read_file(run_directory / "metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) steps.push_back(nlohmann::json::parse(line));
+  return steps;
+}
+
+std::vector<double> losses_of(const std::filesystem::path& run_directory) {
+  std::vector<double> losses;
+  for (const auto& step : metrics_of(run_directory)) losses.push_back(step["loss"]);
+  return losses;
+}
+
+int occurrences(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// A port of this machine that is taken while this lives.
+class TakenPort {
+ public:
+  TakenPort() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_ANY);
+    bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    listen(socket_, 1);
+    socklen_t length = sizeof(address);
+    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length);
+    port_ = ntohs(address.sin_port);
+  }
+  ~TakenPort() { release(); }
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+  std::string port() const { return std::to_string(port_); }
+  void release() {
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+  }
+
+ private:
+  int socket_;
+  int port_ = 0;
+};
+
+class Dsrun : public testing::Test {
+ protected:
+  void SetUp() override { write_file(folder() / "text.txt", training_text()); }
+
+  const std::filesystem::path& folder() const { return scratch_.path(); }
+  std::filesystem::path run_directory() const { return folder() / "run"; }
+
+  std::unique_ptr<Process> start(std::vector<std::string> arguments, ProcessOptions options = {}) const {
+    options.arguments = std::move(arguments);
+    if (options.directory.empty()) options.directory = folder();
+    return std::make_unique<Process>(DSRUN_PROGRAM, options);
+  }
+  /// With the usual text and run folder.
+  std::unique_ptr<Process> train(const SmallPlan& plan, std::vector<std::string> more = {},
+                                 ProcessOptions options = {}) const {
+    write_file(folder() / "plan.json", plan_text(plan));
+    std::vector<std::string> arguments{"plan.json", "--data", "text.txt", "--run-dir", "run"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return start(std::move(arguments), std::move(options));
+  }
+  /// Waits until `steps` steps are in the metrics; false where the program ends before.
+  bool reaches(std::size_t steps, Process& process) const {
+    const auto done = [&] {
+      return static_cast<std::size_t>(occurrences(read_file(run_directory() / "metrics.jsonl"), "\n")) >=
+             steps;
+    };
+    eventually([&] { return done() || process.wait(std::chrono::milliseconds(0)); });
+    return done();
+  }
+
+ private:
+  ScratchFolder scratch_;
+};
+
+/// Steps enough to be interrupted in the middle.
+constexpr std::int64_t many_steps = 100000;
+
+TEST_F(Dsrun, TrainsOnItsOwnRanksAndLeavesLogsMetricsAndACheckpoint) {
+  const auto process = train({.tensor = 2, .pipeline = 2, .steps = 30});
+  ASSERT_EQ(process->wait(), 0) << process->errors();
+  const auto steps = metrics_of(run_directory());
+  ASSERT_EQ(steps.size(), 30U);
+  EXPECT_LT(steps.back()["loss"], 0.8 * steps.front()["loss"].get<double>());
+  EXPECT_EQ(steps.back()["step"], 30);
+  EXPECT_EQ(steps.back()["peak_tensor_bytes"].size(), 4U);
+  for (int rank = 0; rank < 4; ++rank)
+    EXPECT_THAT(read_file(run_directory() / "logs" / ("rank-" + std::to_string(rank) + ".log")),
+                HasSubstr(" done"));
+  EXPECT_EQ(read_file(run_directory() / "plan.json"), read_file(folder() / "plan.json"));
+  EXPECT_FALSE(std::filesystem::is_empty(run_directory() / "checkpoints"));
+  EXPECT_THAT(process->output(), HasSubstr("held-back loss"));
+  EXPECT_THAT(process->output(), HasSubstr("below the byte entropy"));
+  EXPECT_THAT(process->output(), Not(HasSubstr("rank 0: ")));
+}
+
+TEST_F(Dsrun, ADryRunConnectsTheRanksAndTrainsNothing) {
+  const auto process = train({.data = 2}, {"--dry-run"});
+  ASSERT_EQ(process->wait(), 0) << process->errors();
+  EXPECT_THAT(process->output(), HasSubstr("dry run: 2 ranks are connected"));
+  EXPECT_FALSE(std::filesystem::exists(run_directory() / "metrics.jsonl"));
+}
+
+TEST_F(Dsrun, FourProcessesInTwoFoldersUnderTorchrunVariablesTrainAsTheLocalLauncherDoes) {
+  const SmallPlan plan{.tensor = 2, .data = 2, .steps = 5};
+  ASSERT_EQ(train(plan)->wait(), 0);
+  const std::vector<double> local = losses_of(run_directory());
+  ASSERT_EQ(local.size(), 5U);
+
+  TakenPort port;
+  std::vector<std::unique_ptr<Process>> ranks;
+  for (const std::string host : {"host-a", "host-b"}) {
+    std::filesystem::create_directories(folder() / host);
+    write_file(folder() / host / "plan.json", plan_text(plan));
+    write_file(folder() / host / "text.txt", training_text());
+  }
+  port.release();
+  for (int rank = 0; rank < 4; ++rank) {
+    ProcessOptions options;
+    options.directory = folder() / (rank < 2 ? "host-a" : "host-b");
+    options.environment = {{"RANK", std::to_string(rank)},
+                           {"WORLD_SIZE", "4"},
+                           {"LOCAL_RANK", std::to_string(rank % 2)},
+                           {"LOCAL_WORLD_SIZE", "2"},
+                           {"MASTER_ADDR", "127.0.0.1"},
+                           {"MASTER_PORT", port.port()},
+                           {"OMP_NUM_THREADS", "1"}};
+    ranks.push_back(start({"plan.json", "--data", "text.txt", "--run-dir", "out"}, options));
+  }
+  for (const auto& rank : ranks) ASSERT_EQ(rank->wait(), 0) << rank->errors();
+  EXPECT_EQ(losses_of(folder() / "host-a" / "out"), local);
+  EXPECT_FALSE(std::filesystem::exists(folder() / "host-b" / "out" / "metrics.jsonl"));
+  for (const auto& [host, rank] : {std::pair("host-a", 0), {"host-a", 1}, {"host-b", 2}, {"host-b", 3}})
+    EXPECT_TRUE(std::filesystem::exists(folder() / host / "out" / "logs" /
+                                        ("rank-" + std::to_string(rank) + ".log")));
+  EXPECT_FALSE(std::filesystem::is_empty(folder() / "host-b" / "out" / "checkpoints"));
+}
+
+TEST_F(Dsrun, AKilledRankEndsTheJobWithItsOwnErrorOnceAndNoOrphan) {
+  const auto process = train({.data = 4, .steps = many_steps});
+  ASSERT_TRUE(reaches(2, *process)) << process->errors();
+  const std::vector<pid_t> ranks = process->children();
+  ASSERT_EQ(ranks.size(), 4U);
+  kill(ranks[2], SIGKILL);
+  EXPECT_EQ(process->wait(seconds(10)), 10);
+  EXPECT_EQ(process->errors(), "rank 2: error: killed by signal 9 (Killed)\n");
+  for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
+}
+
+TEST_F(Dsrun, ARankThatStopsIsATimeoutThatNamesTheCollective) {
+  const auto process = train({.data = 2, .steps = many_steps}, {"--timeout", "2"});
+  ASSERT_TRUE(reaches(2, *process)) << process->errors();
+  const std::vector<pid_t> ranks = process->children();
+  kill(ranks[1], SIGSTOP);
+  EXPECT_EQ(process->wait(seconds(15)), 11) << process->errors();
+  EXPECT_THAT(process->errors(), HasSubstr("rank 0: error: "));
+  EXPECT_THAT(process->errors(), HasSubstr("(ranks 0,1) timed out"));
+  for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
+}
+
+TEST_F(Dsrun, TheDeathOfTheLauncherEndsItsRanks) {
+  const auto process = train({.data = 2, .steps = many_steps});
+  ASSERT_TRUE(reaches(1, *process)) << process->errors();
+  const std::vector<pid_t> ranks = process->children();
+  process->send_signal(SIGKILL);
+  process->wait(seconds(5));
+  EXPECT_TRUE(eventually([&] { return !runs(ranks[0]) && !runs(ranks[1]); }, seconds(5)));
+}
+
+class DsrunSignal : public Dsrun, public testing::WithParamInterface<int> {};
+
+TEST_P(DsrunSignal, EndsEveryRankAndKeepsTheLastWholeCheckpoint) {
+  const auto process = train({.data = 2, .steps = many_steps, .checkpoint_every = 2});
+  ASSERT_TRUE(reaches(5, *process)) << process->errors();
+  const std::vector<pid_t> ranks = process->children();
+  process->send_signal(GetParam());
+  EXPECT_EQ(process->wait(seconds(10)), 128 + GetParam());
+  for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
+
+  const std::size_t before = metrics_of(run_directory()).size();
+  const auto resumed = start({"plan.json", "--data", "text.txt", "--run-dir", "run", "--resume", "--steps",
+                              std::to_string(before + 3)});
+  ASSERT_EQ(resumed->wait(), 0) << resumed->errors();
+  const auto steps = metrics_of(run_directory());
+  ASSERT_EQ(steps.size(), before + 3);
+  for (std::size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i]["step"], i + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, DsrunSignal, testing::Values(SIGINT, SIGTERM));
+
+TEST_F(Dsrun, AResumedRunGoesOnAsIfItHadNotStopped) {
+  const SmallPlan plan{.data = 2, .zero_stage = 1, .steps = 6};
+  ASSERT_EQ(train(plan)->wait(), 0);
+  const std::vector<double> whole = losses_of(run_directory());
+  ASSERT_EQ(train(plan, {"--overwrite", "--steps", "3"})->wait(), 0);
+  EXPECT_EQ(losses_of(run_directory()).size(), 3U);
+  const auto resumed = train(plan, {"--resume"});
+  ASSERT_EQ(resumed->wait(), 0) << resumed->errors();
+  EXPECT_EQ(losses_of(run_directory()), whole);
+}
+
+TEST_F(Dsrun, AnEarlierRunIsNeitherOverwrittenNorContinuedUnasked) {
+  ASSERT_EQ(train({.steps = 2})->wait(), 0);
+  const auto again = train({.steps = 2});
+  EXPECT_EQ(again->wait(), 2);
+  EXPECT_THAT(again->errors(), HasSubstr("--resume"));
+  EXPECT_EQ(train({.steps = 2}, {"--overwrite"})->wait(), 0);
+}
+
+TEST_F(Dsrun, APortThatIsTakenIsNamed) {
+  const TakenPort port;
+  write_file(folder() / "plan.json", plan_text({}));
+  ProcessOptions options;
+  options.environment = {
+      {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port.port()}};
+  const auto process = start({"plan.json", "--data", "text.txt", "--run-dir", "run"}, options);
+  EXPECT_EQ(process->wait(seconds(30)), 3);
+  EXPECT_THAT(process->errors(),
+              HasSubstr("rank 0: error: cannot open the rendezvous at 127.0.0.1:" + port.port()));
+}
+
+TEST_F(Dsrun, APlanForAnotherWorldSizeIsRefusedWithBothNumbers) {
+  write_file(folder() / "plan.json", plan_text({.data = 2}));
+  ProcessOptions options;
+  options.environment = {
+      {"RANK", "0"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", "29500"}};
+  const auto process = start({"plan.json"}, options);
+  EXPECT_EQ(process->wait(), 2);
+  EXPECT_THAT(process->errors(), HasSubstr("plan.json is for 2 ranks, but torchrun started 3"));
+}
+
+TEST_F(Dsrun, HalfOfTorchrunsVariablesAreRefused) {
+  write_file(folder() / "plan.json", plan_text({}));
+  ProcessOptions options;
+  options.environment = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
+  const auto process = start({"plan.json"}, options);
+  EXPECT_EQ(process->wait(), 2);
+  EXPECT_THAT(process->errors(), HasSubstr("MASTER_ADDR, MASTER_PORT are not set"));
+}
+
+TEST_F(Dsrun, AFullDiskAtACheckpointIsAStorageErrorAndLeavesNoHalfCheckpoint) {
+  ProcessOptions options;
+  options.largest_file_bytes = 30'000;  // the model and its optimizer need more, logs and metrics less
+  const auto process = train({.data = 2, .steps = 3}, {}, options);
+  EXPECT_EQ(process->wait(), 13) << process->errors();
+  EXPECT_EQ(occurrences(process->errors(), "error: "), 1) << process->errors();
+  const auto resumed = train({.data = 2, .steps = 3}, {"--resume"});
+  EXPECT_EQ(resumed->wait(), 0) << resumed->errors();
+}
+
+TEST_F(Dsrun, MissingDataIsNamed) {
+  write_file(folder() / "plan.json", plan_text({}));
+  const auto process = start({"plan.json", "--data", "nowhere.txt", "--run-dir", "run"});
+  EXPECT_EQ(process->wait(), 2);
+  EXPECT_THAT(process->errors(), HasSubstr("nowhere.txt"));
+  EXPECT_EQ(occurrences(process->errors(), "error: "), 1) << process->errors();
+}
+
+TEST_F(Dsrun, PlansThatAreMissingBrokenOrNonsenseAreRefused) {
+  EXPECT_EQ(start({"absent.json"})->wait(), 2);
+  write_file(folder() / "plan.json", "{");
+  EXPECT_EQ(start({"plan.json"})->wait(), 2);
+  auto json = nlohmann::ordered_json::parse(plan_text({.pipeline = 2}));
+  json["schedule"]["replicas"][0]["rank_actions"][1] = "B0 F0";
+  write_file(folder() / "plan.json", json.dump());
+  const auto nonsense = start({"plan.json"});
+  EXPECT_EQ(nonsense->wait(), 2);
+  EXPECT_THAT(nonsense->errors(), HasSubstr("plan.json"));
+}
+
+TEST_F(Dsrun, ArgumentsThatAreNoneOfItsOwnAreRefused) {
+  EXPECT_EQ(start({})->wait(), 2);
+  EXPECT_EQ(start({"plan.json", "--nonsense"})->wait(), 2);
+  EXPECT_EQ(start({"plan.json", "--steps", "-1"})->wait(), 2);
+  EXPECT_EQ(start({"--help"})->wait(), 0);
+  EXPECT_EQ(start({"--version"})->wait(), 0);
+}
+
+}  // namespace
+}  // namespace e2e

@@ -1,0 +1,29 @@
+// A plan of a model that trains in a second, made without the planner.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+#include "specs/plan/plan.h"
+
+namespace e2e {
+
+struct SmallPlan {
+  std::int64_t tensor = 1;
+  std::int64_t pipeline = 1;
+  std::int64_t data = 1;
+  std::int64_t zero_stage = 0;
+  std::int64_t steps = 6;
+  std::int64_t checkpoint_every = 0;
+};
+
+specs::Plan make_plan(const SmallPlan& small);
+
+/// The text of plan.json.
+std::string plan_text(const SmallPlan& small);
+
+/// Some 100 KB of text that a small model learns quickly.
+std::string training_text();
+
+}  // namespace e2e

@@ -1,0 +1,44 @@
+#include "runtime/train/executable_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "specs/schedule/verify.h"
+#include "tests/e2e/small_plan.h"
+
+namespace runtime {
+namespace {
+
+using testing::HasSubstr;
+
+std::string errors_of(const specs::Plan& plan) {
+  const auto schedule = executable_schedule(plan, "plan.json");
+  EXPECT_FALSE(schedule.ok());
+  return schedule.diagnostics.render();
+}
+
+TEST(ExecutablePlan, IsTheLoweredScheduleOfThePlan) {
+  const auto schedule = executable_schedule(e2e::make_plan({.tensor = 2, .pipeline = 2}), "plan.json");
+  ASSERT_TRUE(schedule.ok()) << schedule.diagnostics.render();
+  EXPECT_TRUE(specs::verify(*schedule).empty());
+  const auto has = [&](specs::ActionKind kind) {
+    for (const auto& actions : schedule->rank_actions)
+      for (const specs::Action& action : actions)
+        if (action.kind == kind) return true;
+    return false;
+  };
+  EXPECT_TRUE(has(specs::ActionKind::send_activation));
+  EXPECT_TRUE(has(specs::ActionKind::reduce_tied));
+}
+
+TEST(ExecutablePlan, EveryFeatureThatIsNotImplementedIsTold) {
+  specs::Plan plan = e2e::make_plan({.tensor = 2});
+  plan.inputs.training.precision = specs::Precision::fp8;
+  plan.inputs.cluster.groups.front().node.device.generation = "hopper";
+  const std::string errors = errors_of(plan);
+  EXPECT_THAT(errors, HasSubstr("plan.json: error: precision fp8 is not implemented"));
+  EXPECT_THAT(errors, HasSubstr("is a GPU"));
+}
+
+}  // namespace
+}  // namespace runtime
