@@ -158,7 +158,10 @@ class TrainingRun {
     log_.info(fmt::format("model built; {} tensor bytes", tensor_memory().current_bytes));
   }
 
-  std::int64_t consumed_before(std::int64_t step) const { return (step - 1) * training().global_batch; }
+  /// Sequences; the checkpoint that the run goes on from may have been written with another global batch.
+  std::int64_t consumed_before(std::int64_t step) const {
+    return consumed_at_start_ + (step - first_step_) * training().global_batch;
+  }
 
   std::vector<MicroBatch> load_batch(std::int64_t step) {
     std::vector<MicroBatch> batch;
@@ -176,6 +179,12 @@ class TrainingRun {
     const std::int64_t every = training().checkpoint_every;
     for (std::int64_t step = first_step_; step <= total_steps(); ++step) {
       train_step(step);
+      if (const std::int64_t evaluate_every = training().data.evaluate_every;
+          evaluate_every > 0 && step % evaluate_every == 0 && step < total_steps()) {
+        evaluate();
+        say(fmt::format("step {:>6}/{}  held-back loss {:.4f}\n", step, total_steps(),
+                        summary_.held_back_loss));
+      }
       if (step == total_steps() || (every > 0 && step % every == 0)) save(step);
     }
   }
@@ -193,6 +202,7 @@ class TrainingRun {
       log_.warning("passed over " + line);
     }
     first_step_ = loaded->state.step + 1;
+    consumed_at_start_ = loaded->state.consumed_samples;
     summary_.checkpoint = loaded->folder;
     say(fmt::format("resumed from {}\n", loaded->folder.string()));
   }
@@ -293,6 +303,7 @@ class TrainingRun {
   std::unique_ptr<Trainer> trainer_;
   std::unique_ptr<MetricsFile> metrics_file_;
   std::int64_t first_step_ = 1;
+  std::int64_t consumed_at_start_ = 0;
   std::vector<double> step_seconds_;
   std::vector<std::int64_t> peak_bytes_;  ///< by rank, the largest of any step
   RunSummary summary_;
