@@ -119,6 +119,25 @@ TEST_F(ResumeTest, AnyLayoutReadsWhatAnyOtherHasWritten) {
   }
 }
 
+TEST_F(ResumeTest, ShardsGoFromFourReplicasToSixToThreeToOneAndBack) {
+  WholeTensors before;
+  std::int64_t step = 1;
+  for (const std::int64_t replicas : {4, 6, 3, 1, 6}) {
+    TrainingCase training = layout(1, 1, replicas, 1);
+    training.micro_batch = 1;
+    const ResumeOutcome outcome =
+        run(*pool_, {training, data_, {8, folder_.path() / "chain"}, step > 1, step, step});
+    ASSERT_EQ(outcome.error, "") << replicas;
+    EXPECT_THAT(outcome.defects, IsEmpty()) << replicas;
+    if (step > 1) {
+      EXPECT_EQ(outcome.first_step, step);
+      EXPECT_TRUE(outcome.at_start == before) << replicas;
+    }
+    before = outcome.at_end;
+    ++step;
+  }
+}
+
 TEST_F(ResumeTest, KeyAndValueHeadsOnSeveralRanksAreWrittenOnceAndReadByAll) {
   std::vector<TrainingCase> all{layout(1, 1, 1, 0), layout(4, 1, 1, 0), layout(4, 1, 2, 1),
                                 layout(3, 1, 1, 0)};
