@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "specs/interchange/hugging_face.h"
 #include "specs/language/read_experiment.h"
 
 namespace cli {
@@ -18,7 +19,8 @@ void add_experiment_arguments(CLI::App& verb, ExperimentArguments& arguments) {
 }
 
 std::optional<specs::Experiment> load_experiment(const ExperimentArguments& arguments) {
-  specs::Result<specs::Experiment> experiment = specs::read_experiment(arguments.path, arguments.overrides);
+  specs::Result<specs::Experiment> experiment =
+      specs::read_experiment(arguments.path, arguments.overrides, specs::import_hugging_face);
   print_diagnostics(experiment.diagnostics);
   return std::move(experiment.value);
 }

@@ -106,12 +106,13 @@ void check_model(const ModelSpec& model, CheckReport& report) {
   check_needed(model, report);
   check_heads(model, report);
   check_mixture(model, report);
-  if (model.position_encoding != PositionEncoding::learned && model.positions > 0)
-    report.error(
-        {"model.positions", "model.position_encoding"},
-        fmt::format("model.positions {} with position_encoding \"{}\": only learned positions have a table",
-                    model.positions, name_of(model.position_encoding)),
-        "leave positions out");
+  const bool has_table = model.position_encoding == PositionEncoding::learned ||
+                         model.position_encoding == PositionEncoding::relative;
+  if (!has_table && model.positions > 0)
+    report.error({"model.positions", "model.position_encoding"},
+                 fmt::format("model.positions {} with position_encoding \"{}\", which has no table",
+                             model.positions, name_of(model.position_encoding)),
+                 "leave positions out");
   if (model.normalization == Normalization::rms_norm && model.norm_bias && report.given("model.norm_bias"))
     report.error({"model.norm_bias"},
                  "model.norm_bias = true with normalization \"rms_norm\", which has none",

@@ -265,6 +265,28 @@ void KeyReader::shorthand(const Key& key, const std::vector<std::string>& names,
   if (value != nullptr && read_name(key, *value, names, name)) apply(name);
 }
 
+void KeyReader::imported_model(const Key& key, ModelSpec& model) {
+  const Value* value = take(key);
+  if (value == nullptr) return;
+  if (value->kind != ValueKind::text) return wrong_type(key, *value, "the path of a config.json");
+  Result<ModelSpec> imported;
+  if (state_.positions.given(path_of("preset")))
+    imported.diagnostics.add(diagnostic_at(
+        value->span, fmt::format("{} beside preset: the model starts from one of them", path_of(key.name)),
+        "leave one out"));
+  else if (!state_.import_model)
+    imported.diagnostics.add(diagnostic_at(value->span,
+                                           fmt::format("{} is not available here", path_of(key.name)),
+                                           "write the model out, or name a preset"));
+  else
+    imported = state_.import_model(state_.folder / value->text);
+  state_.diagnostics.append(imported.diagnostics);
+  if (imported)
+    model = std::move(*imported);
+  else
+    state_.positions.add_failed(path_of("preset"));  // what the model would have started from
+}
+
 void KeyReader::integer_list(const Key& key, std::vector<std::int64_t>& out, IntegerRange range) {
   const Value* value = take(key);
   if (value == nullptr) return;

@@ -2,6 +2,7 @@
 // of range, unknown keys, unknown names.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "specs/diagnostics/diagnostic.h"
 #include "specs/language/key_visitor.h"
+#include "specs/language/model_importer.h"
 #include "specs/language/value_tree.h"
 
 namespace specs {
@@ -34,6 +36,8 @@ class KeyPositions {
 struct ReadState {
   Diagnostics diagnostics;
   KeyPositions positions;
+  ModelImporter import_model;    ///< none: imports are refused
+  std::filesystem::path folder;  ///< that paths in the file are relative to
 };
 
 class KeyReader final : public KeyVisitor {
@@ -70,6 +74,8 @@ class KeyReader final : public KeyVisitor {
                   const std::function<void(KeyVisitor&, std::size_t)>& keys) override;
   void shorthand(const Key& key, const std::vector<std::string>& names,
                  const std::function<void(const std::string&)>& apply) override;
+
+  void imported_model(const Key& key, ModelSpec& model) override;
 
  private:
   const Value* take(const Key& key);

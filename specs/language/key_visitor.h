@@ -18,6 +18,7 @@
 
 #include "specs/diagnostics/diagnostic.h"
 #include "specs/diagnostics/enum_names.h"
+#include "specs/language/model.h"
 #include "specs/language/quantity.h"
 
 namespace specs {
@@ -88,6 +89,9 @@ class KeyVisitor {
   /// never written out.
   virtual void shorthand(const Key& key, const std::vector<std::string>& names,
                          const std::function<void(const std::string&)>& apply) = 0;
+
+  /// A file of another tool that the model starts from. Only what reads an experiment has a use for it.
+  virtual void imported_model(const Key& /*key*/, ModelSpec& /*model*/) {}
 
   template <class Enum>
   void choice(const Key& key, Enum& value) {

@@ -130,6 +130,8 @@ ModelSpec starting_model() {
 
 void visit_keys(KeyVisitor& visitor, ModelSpec& model) {
   visitor.text({"name", "what tables call the model", "the preset's name"}, model.name);
+  visitor.imported_model({"import", "a Hugging Face config.json to start from, in place of a preset", "none"},
+                         model);
   visitor.shorthand({"family", "sets norm, positions, activation, biases, tying and vocabulary", "gpt"},
                     {"gpt", "llama"}, [&model](const std::string& family) {
                       family == "gpt" ? apply_gpt_family(model) : apply_llama_family(model);
@@ -146,7 +148,7 @@ void visit_keys(KeyVisitor& visitor, ModelSpec& model) {
   visitor.integer(
       {"vocabulary_multiple", "the table is padded to a multiple of this times the tensor degree", "128"},
       model.vocabulary_multiple, {1, largest_vocabulary});
-  visitor.integer({"positions", "rows of a learned position table",
+  visitor.integer({"positions", "rows of a learned position table; buckets of relative positions",
                    "training.sequence_length with learned positions, else 0"},
                   model.positions, {0, 1'000'000'000});
   visitor.choice({"position_encoding", "of the tokens", "learned for gpt, rotary for llama"},

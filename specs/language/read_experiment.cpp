@@ -36,6 +36,8 @@ struct Document {
   Value base;
   std::vector<Axis> axes;
   std::string default_name;
+  std::filesystem::path folder;
+  ModelImporter import_model;
 };
 
 std::string stem_of(const std::string& file_name) {
@@ -74,7 +76,8 @@ void collect_axes(const Value& table, const std::string& prefix, std::vector<Axi
 }
 
 std::optional<Document> read_document(std::string_view text, const std::string& file_name,
-                                      const std::vector<std::string>& overrides, Diagnostics& diagnostics) {
+                                      const std::vector<std::string>& overrides,
+                                      const ModelImporter& import_model, Diagnostics& diagnostics) {
   Result<Value> parsed = parse_toml(text, file_name);
   diagnostics.append(parsed.diagnostics);
   if (!parsed) return std::nullopt;
@@ -83,6 +86,8 @@ std::optional<Document> read_document(std::string_view text, const std::string& 
   document.base.span.line = 1;
   document.base.span.column = 1;
   document.default_name = stem_of(file_name);
+  document.folder = std::filesystem::path(file_name).parent_path();
+  document.import_model = import_model;
   diagnostics.append(apply_overrides(document.base, overrides));
   if (const TableEntry* sweep = document.base.find(sweep_key)) {
     if (sweep->value.kind == ValueKind::table)
@@ -96,17 +101,19 @@ std::optional<Document> read_document(std::string_view text, const std::string& 
   return document;
 }
 
-Experiment read_values(const Value& root, const std::string& default_name, Diagnostics& diagnostics) {
+Experiment read_values(const Document& document, const Value& root, Diagnostics& diagnostics) {
   Experiment experiment;
   experiment.model = starting_model();
   ReadState state;
+  state.import_model = document.import_model;
+  state.folder = document.folder;
   state.positions.add("", root.span);
   KeyReader reader(root, "", state);
   reader.accept(sweep_key);
   visit_keys(reader, experiment);
   reader.refuse_unknown_keys();
 
-  if (experiment.name.empty()) experiment.name = default_name;
+  if (experiment.name.empty()) experiment.name = document.default_name;
   if (experiment.model.name.empty()) experiment.model.name = experiment.name;
   fill_in(experiment);
   CheckReport report(state.positions, state.diagnostics);
@@ -150,7 +157,7 @@ SweepPoint read_point(const Document& document, const std::vector<std::size_t>& 
     diagnostics.append(set_value(root, axis.segments, axis.values[indices[i]]));
     point.settings.push_back(setting(axis, axis.values[indices[i]]));
   }
-  point.experiment = read_values(root, document.default_name, diagnostics);
+  point.experiment = read_values(document, root, diagnostics);
   return point;
 }
 
@@ -213,11 +220,12 @@ auto with_file(const std::filesystem::path& path, const Read& read) {
 }  // namespace
 
 Result<Experiment> read_experiment_text(std::string_view text, const std::string& file_name,
-                                        const std::vector<std::string>& overrides) {
+                                        const std::vector<std::string>& overrides,
+                                        const ModelImporter& import_model) {
   Result<Experiment> result;
   Diagnostics& diagnostics = result.diagnostics;
-  if (const auto document = read_document(text, file_name, overrides, diagnostics)) {
-    Experiment experiment = read_values(document->base, document->default_name, diagnostics);
+  if (const auto document = read_document(text, file_name, overrides, import_model, diagnostics)) {
+    Experiment experiment = read_values(*document, document->base, diagnostics);
     check_points(*document, diagnostics);
     for (const Axis& axis : document->axes) {
       SweepAxis swept{axis.path, {}};
@@ -231,17 +239,20 @@ Result<Experiment> read_experiment_text(std::string_view text, const std::string
 }
 
 Result<Experiment> read_experiment(const std::filesystem::path& path,
-                                   const std::vector<std::string>& overrides) {
-  return with_file(
-      path, [&](const std::string& text) { return read_experiment_text(text, path.string(), overrides); });
+                                   const std::vector<std::string>& overrides,
+                                   const ModelImporter& import_model) {
+  return with_file(path, [&](const std::string& text) {
+    return read_experiment_text(text, path.string(), overrides, import_model);
+  });
 }
 
 Result<std::vector<SweepPoint>> read_sweep_text(std::string_view text, const std::string& file_name,
-                                                const std::vector<std::string>& overrides) {
+                                                const std::vector<std::string>& overrides,
+                                                const ModelImporter& import_model) {
   Result<std::vector<SweepPoint>> result;
   Diagnostics& diagnostics = result.diagnostics;
   std::vector<SweepPoint> points;
-  if (const auto document = read_document(text, file_name, overrides, diagnostics)) {
+  if (const auto document = read_document(text, file_name, overrides, import_model, diagnostics)) {
     if (!refuse_large_sweep(*document, diagnostics)) {
       for (std::size_t number = 0; number < point_count(document->axes); ++number) {
         Diagnostics found;
@@ -256,9 +267,11 @@ Result<std::vector<SweepPoint>> read_sweep_text(std::string_view text, const std
 }
 
 Result<std::vector<SweepPoint>> read_sweep(const std::filesystem::path& path,
-                                           const std::vector<std::string>& overrides) {
-  return with_file(path,
-                   [&](const std::string& text) { return read_sweep_text(text, path.string(), overrides); });
+                                           const std::vector<std::string>& overrides,
+                                           const ModelImporter& import_model) {
+  return with_file(path, [&](const std::string& text) {
+    return read_sweep_text(text, path.string(), overrides, import_model);
+  });
 }
 
 Diagnostics check_experiment(const Experiment& experiment) {

@@ -8,6 +8,7 @@
 
 #include "specs/diagnostics/diagnostic.h"
 #include "specs/language/experiment.h"
+#include "specs/language/model_importer.h"
 
 namespace specs {
 
@@ -17,11 +18,13 @@ namespace specs {
 /// keys, wrong types, values out of range, contradictions (`check_experiment`); all of them together, sorted
 /// by position.
 Result<Experiment> read_experiment(const std::filesystem::path& path,
-                                   const std::vector<std::string>& overrides = {});
+                                   const std::vector<std::string>& overrides = {},
+                                   const ModelImporter& import_model = {});
 
 /// The same for a text that `file_name` stands for in messages and whose stem is the default name.
 Result<Experiment> read_experiment_text(std::string_view text, const std::string& file_name,
-                                        const std::vector<std::string>& overrides = {});
+                                        const std::vector<std::string>& overrides = {},
+                                        const ModelImporter& import_model = {});
 
 /// Contradictions and values out of range of an experiment that did not come from a text (a plan's inputs).
 Diagnostics check_experiment(const Experiment& experiment);
@@ -37,8 +40,10 @@ struct SweepPoint {
 /// All combinations of the `[sweep]` values, the last axis fastest; one point without settings where nothing
 /// is swept.
 Result<std::vector<SweepPoint>> read_sweep(const std::filesystem::path& path,
-                                           const std::vector<std::string>& overrides = {});
+                                           const std::vector<std::string>& overrides = {},
+                                           const ModelImporter& import_model = {});
 Result<std::vector<SweepPoint>> read_sweep_text(std::string_view text, const std::string& file_name,
-                                                const std::vector<std::string>& overrides = {});
+                                                const std::vector<std::string>& overrides = {},
+                                                const ModelImporter& import_model = {});
 
 }  // namespace specs

@@ -107,6 +107,8 @@ class KeyReference final : public specs::KeyVisitor {
     row(key, choices(names), "");
   }
 
+  void imported_model(const specs::Key& key, specs::ModelSpec&) override { row(key, "path", ""); }
+
  private:
   /// A default that could not be written in a file is either derived or needed, which its words must say.
   void expect_legal_default(const specs::Key& key, const std::string& error) const {
