@@ -8,8 +8,7 @@
 
 namespace specs {
 
-/// Heads, widths, experts, sequence and batch against the degrees of every stage. Requires degrees of at
-/// least 1.
+/// Heads, widths, experts, sequence and batch against the degrees of every stage, which are at least 1.
 void check_fit(const Placement& placement, const ModelSpec& model, const TrainingSpec& training,
                PlacementViolationList& list);
 

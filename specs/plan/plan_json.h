@@ -15,8 +15,7 @@ namespace specs {
 std::string write_plan(const Plan& plan);
 
 /// Reads and checks everything: JSON, format version, the published schema, and that the plan agrees with
-/// itself
-/// (`plan_violations`). Each error names the place by line, column and JSON pointer.
+/// itself (`plan_violations`). Each error names the place by line, column and JSON pointer.
 Result<Plan> read_plan_text(std::string_view text, const std::string& name);
 
 /// The same from a file. Errors also where it is not there or cannot be read.
