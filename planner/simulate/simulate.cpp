@@ -48,7 +48,7 @@ std::string_view words_for(ActionKind kind) {
 
 }  // namespace
 
-Simulation simulate(const specs::Schedule& lowered, const ScheduleSeconds& seconds) {
+Simulation simulate(const specs::Schedule& lowered, const ScheduleDurations& seconds) {
   const TaskGraph graph = task_graph(lowered, seconds);
   Simulation simulation;
   simulation.tasks.resize(boost::num_vertices(graph));

@@ -24,7 +24,7 @@ struct Simulation {
 };
 
 /// Every task as early as the graph allows. Requires what `task_graph` requires.
-Simulation simulate(const specs::Schedule& lowered, const ScheduleSeconds& seconds);
+Simulation simulate(const specs::Schedule& lowered, const ScheduleDurations& seconds);
 
 /// A part of the critical path: all of its actions of one kind on one pipeline rank.
 struct CriticalShare {

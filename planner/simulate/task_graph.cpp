@@ -13,7 +13,7 @@ using Vertex = boost::graph_traits<TaskGraph>::vertex_descriptor;
 
 class GraphBuilder {
  public:
-  GraphBuilder(const specs::Schedule& schedule, const ScheduleSeconds& seconds)
+  GraphBuilder(const specs::Schedule& schedule, const ScheduleDurations& seconds)
       : schedule_(schedule),
         seconds_(seconds),
         compute_(schedule.rank_actions.size()),
@@ -55,7 +55,7 @@ class GraphBuilder {
   }
 
   void add(std::int32_t rank, const Action& action) {
-    const StageSeconds& stage = seconds_.stages[index(action.stage)];
+    const StageDurations& stage = seconds_.stages[index(action.stage)];
     switch (action.kind) {
       case ActionKind::forward:
         return add_compute(rank, action, stage.forward);
@@ -162,7 +162,7 @@ class GraphBuilder {
   }
 
   const specs::Schedule& schedule_;
-  const ScheduleSeconds& seconds_;
+  const ScheduleDurations& seconds_;
   TaskGraph graph_;
   std::vector<std::optional<Vertex>> compute_;
   std::vector<std::optional<Vertex>> gathers_;
@@ -178,7 +178,7 @@ class GraphBuilder {
 
 }  // namespace
 
-TaskGraph task_graph(const specs::Schedule& lowered, const ScheduleSeconds& seconds) {
+TaskGraph task_graph(const specs::Schedule& lowered, const ScheduleDurations& seconds) {
   return GraphBuilder(lowered, seconds).build();
 }
 

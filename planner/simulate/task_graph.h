@@ -16,7 +16,7 @@
 namespace planner {
 
 /// Seconds of one micro-batch on one stage.
-struct StageSeconds {
+struct StageDurations {
   double forward = 0;
   double input_gradient = 0;
   double weight_gradient = 0;  ///< a whole backward takes this and the input gradient
@@ -24,8 +24,8 @@ struct StageSeconds {
   double reduction = 0;        ///< of the stage's gradients, each time they are reduced
 };
 
-struct ScheduleSeconds {
-  std::vector<StageSeconds> stages;
+struct ScheduleDurations {
+  std::vector<StageDurations> stages;
   std::vector<double> activation_transfer;  ///< from stage i to i + 1, one micro-batch; one entry less
   std::vector<double> gradient_transfer;    ///< from stage i + 1 to i
   double tied_reduction = 0;
@@ -43,6 +43,6 @@ using TaskGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirec
 
 /// Requires a lowered schedule that `specs::verify` accepts, and an entry for each of its stages and
 /// boundaries.
-TaskGraph task_graph(const specs::Schedule& lowered, const ScheduleSeconds& seconds);
+TaskGraph task_graph(const specs::Schedule& lowered, const ScheduleDurations& seconds);
 
 }  // namespace planner

@@ -20,8 +20,8 @@ using specs::Schedule;
 using specs::ScheduleCase;
 using specs::ScheduleKind;
 
-ScheduleSeconds equal_stages(std::int32_t stages, const StageSeconds& stage, double transfer = 0) {
-  ScheduleSeconds seconds;
+ScheduleDurations equal_stages(std::int32_t stages, const StageDurations& stage, double transfer = 0) {
+  ScheduleDurations seconds;
   seconds.stages.assign(static_cast<std::size_t>(stages), stage);
   seconds.activation_transfer.assign(static_cast<std::size_t>(stages) - 1, transfer);
   seconds.gradient_transfer = seconds.activation_transfer;
@@ -29,13 +29,13 @@ ScheduleSeconds equal_stages(std::int32_t stages, const StageSeconds& stage, dou
 }
 
 double step_seconds(ScheduleKind kind, std::int32_t ranks, std::int32_t virtual_stages,
-                    std::int32_t micro_batches, const StageSeconds& stage, double transfer = 0) {
+                    std::int32_t micro_batches, const StageDurations& stage, double transfer = 0) {
   const Schedule schedule = specs::generate_schedule(kind, ranks, virtual_stages, micro_batches);
   return simulate(specs::lower(schedule), equal_stages(schedule.stages(), stage, transfer)).seconds;
 }
 
 TEST(Simulate, EqualStagesTakeTheTextbookTime) {
-  const StageSeconds stage{.forward = 1, .input_gradient = 1, .weight_gradient = 1};
+  const StageDurations stage{.forward = 1, .input_gradient = 1, .weight_gradient = 1};
   for (std::int32_t p = 1; p <= 8; ++p)
     for (std::int32_t m : {1, 3, 8, 16}) {
       // m + p − 1 times one forward and backward.
@@ -56,7 +56,7 @@ TEST(Simulate, EqualStagesTakeTheTextbookTime) {
 }
 
 /// Start times by relaxing every dependency again and again: compute actions alone, no communication.
-double relaxed_seconds(const Schedule& schedule, const ScheduleSeconds& seconds) {
+double relaxed_seconds(const Schedule& schedule, const ScheduleDurations& seconds) {
   using Node = std::tuple<bool, std::int32_t, std::int32_t>;  // gradient, stage, micro-batch
   std::map<Node, double> end_of;
   double step = 0;
@@ -78,7 +78,7 @@ double relaxed_seconds(const Schedule& schedule, const ScheduleSeconds& seconds)
         std::vector<Node> made;
         for (; index < end; ++index) {
           const Action& action = actions[index];
-          const StageSeconds& stage = seconds.stages[static_cast<std::size_t>(action.stage)];
+          const StageDurations& stage = seconds.stages[static_cast<std::size_t>(action.stage)];
           const bool gradient = action.kind != ActionKind::forward;
           if (action.kind == ActionKind::forward) now += stage.forward;
           if (action.kind == ActionKind::backward || action.kind == ActionKind::input_gradient)
@@ -106,8 +106,8 @@ TEST(Simulate, AgreesWithAnotherWayToTheSameTimesForUnequalStages) {
   for (const ScheduleCase& c : specs::all_small_cases()) {
     if (c.group != 0 || c.micro_batches % 4 != 1) continue;
     const Schedule schedule = c.generate();
-    ScheduleSeconds seconds = equal_stages(schedule.stages(), {});
-    for (StageSeconds& stage : seconds.stages)
+    ScheduleDurations seconds = equal_stages(schedule.stages(), {});
+    for (StageDurations& stage : seconds.stages)
       stage = {.forward = duration(random),
                .input_gradient = duration(random),
                .weight_gradient = duration(random)};
@@ -122,8 +122,8 @@ TEST(Simulate, CriticalPathIsWithoutGapsAndAddsUpToTheStep) {
   for (const ScheduleCase& c : specs::all_small_cases()) {
     if (c.group != 0 || c.micro_batches % 5 != 0) continue;
     const Schedule schedule = c.generate();
-    ScheduleSeconds seconds = equal_stages(schedule.stages(), {}, duration(random));
-    for (StageSeconds& stage : seconds.stages)
+    ScheduleDurations seconds = equal_stages(schedule.stages(), {}, duration(random));
+    for (StageDurations& stage : seconds.stages)
       stage = {.forward = duration(random),
                .input_gradient = duration(random),
                .weight_gradient = duration(random),
@@ -147,7 +147,7 @@ TEST(Simulate, CriticalPathIsWithoutGapsAndAddsUpToTheStep) {
 }
 
 TEST(Simulate, TransfersCostARoundTripFor1F1B) {
-  const StageSeconds stage{.forward = 1, .input_gradient = 1, .weight_gradient = 1};
+  const StageDurations stage{.forward = 1, .input_gradient = 1, .weight_gradient = 1};
   // One micro-batch: there and back.
   EXPECT_DOUBLE_EQ(step_seconds(ScheduleKind::one_forward_one_backward, 4, 1, 1, stage, 0.5),
                    12 + 2 * 3 * 0.5);
@@ -164,13 +164,13 @@ TEST(Simulate, TransfersCostARoundTripFor1F1B) {
 
 TEST(Simulate, ALinkCarriesOneMessageAtATime) {
   // The link is the bottleneck: m messages one after the other, then the way on.
-  const StageSeconds stage{.forward = 1, .input_gradient = 0, .weight_gradient = 0};
+  const StageDurations stage{.forward = 1, .input_gradient = 0, .weight_gradient = 0};
   EXPECT_DOUBLE_EQ(step_seconds(ScheduleKind::gpipe, 2, 1, 5, stage, 10), 1 + 5 * 10 + 1 + 5 * 10);
 }
 
 TEST(Simulate, ReductionsOverlapWithWhatIsLeftToCompute) {
   // Two chunks on one rank: the second chunk's reduction hides behind the first chunk's backward.
-  ScheduleSeconds seconds =
+  ScheduleDurations seconds =
       equal_stages(2, {.forward = 1, .input_gradient = 1, .weight_gradient = 1, .reduction = 2});
   const Schedule schedule = specs::generate_schedule(ScheduleKind::interleaved, 1, 2, 1);
   EXPECT_DOUBLE_EQ(simulate(specs::lower(schedule), seconds).seconds, 6 + 2);
@@ -179,7 +179,7 @@ TEST(Simulate, ReductionsOverlapWithWhatIsLeftToCompute) {
 }
 
 TEST(Simulate, TiedReductionWaitsForBothEnds) {
-  ScheduleSeconds seconds =
+  ScheduleDurations seconds =
       equal_stages(2, {.forward = 1, .input_gradient = 1, .weight_gradient = 1, .reduction = 1});
   seconds.tied_reduction = 4;
   const Schedule schedule = specs::generate_schedule(ScheduleKind::gpipe, 2, 1, 1);
@@ -187,7 +187,7 @@ TEST(Simulate, TiedReductionWaitsForBothEnds) {
 }
 
 TEST(Simulate, GathersHideBehindTheActionBefore) {
-  ScheduleSeconds seconds =
+  ScheduleDurations seconds =
       equal_stages(1, {.forward = 2, .input_gradient = 1, .weight_gradient = 1, .gather = 1});
   const Schedule schedule = specs::generate_schedule(ScheduleKind::gpipe, 1, 1, 3);
   // Only the first gather is exposed.
@@ -198,7 +198,7 @@ TEST(Simulate, GathersHideBehindTheActionBefore) {
 
 TEST(Simulate, ExplainsTheStep) {
   const Schedule schedule = specs::generate_schedule(ScheduleKind::one_forward_one_backward, 2, 1, 4);
-  ScheduleSeconds seconds = equal_stages(2, {.forward = 1, .input_gradient = 1, .weight_gradient = 1});
+  ScheduleDurations seconds = equal_stages(2, {.forward = 1, .input_gradient = 1, .weight_gradient = 1});
   seconds.stages[1] = {.forward = 2, .input_gradient = 2, .weight_gradient = 2};
   EXPECT_EQ(explain(simulate(specs::lower(schedule), seconds)),
             "16.000 s  59.3 %  backward on pipeline rank 1\n"
