@@ -14,8 +14,9 @@ specs::StackSpec make_capabilities() {
   stack.name = "dsrun";
   stack.precisions = {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16};
   stack.optimizers = {specs::OptimizerKind::adamw, specs::OptimizerKind::sgd};
-  stack.schedules = {specs::ScheduleKind::gpipe, specs::ScheduleKind::one_forward_one_backward};
-  stack.recomputations = {specs::Recomputation::none};
+  stack.schedules = {specs::ScheduleKind::gpipe, specs::ScheduleKind::one_forward_one_backward,
+                     specs::ScheduleKind::interleaved, specs::ScheduleKind::zero_bubble_h1};
+  stack.recomputations = {specs::Recomputation::none, specs::Recomputation::full};
   stack.attention = {specs::AttentionImplementation::flash};
   stack.zero_stages = {0, 1};
   stack.zero_stage_with_pipeline = 1;
@@ -25,7 +26,9 @@ specs::StackSpec make_capabilities() {
   stack.parameter_offload = {specs::OffloadDevice::none};
   stack.activation_offload = {specs::OffloadDevice::none};
   stack.tensor_parallel = true;
+  stack.sequence_parallel = true;
   stack.uneven_stages = true;
+  stack.cuts_inside_layers = true;
   stack.cpu_devices = true;
   stack.overlaps_gradient_reduction = true;
   return stack;

@@ -124,6 +124,24 @@ TEST_F(Dsrun, TrainsOnItsOwnRanksAndLeavesLogsMetricsAndACheckpoint) {
   EXPECT_THAT(process->output(), Not(HasSubstr("rank 0: ")));
 }
 
+TEST_F(Dsrun, EverySchedulePlannedForTwoStagesGivesTheSameLosses) {
+  ASSERT_EQ(train({.pipeline = 2, .steps = 3})->wait(), 0);
+  const std::vector<double> losses = losses_of(run_directory());
+  ASSERT_EQ(losses.size(), 3U);
+  const std::vector<SmallPlan> plans{
+      {.pipeline = 2, .steps = 3, .schedule = specs::ScheduleKind::gpipe},
+      {.pipeline = 2, .steps = 3, .schedule = specs::ScheduleKind::interleaved, .virtual_stages = 2},
+      {.pipeline = 2, .steps = 3, .schedule = specs::ScheduleKind::zero_bubble_h1},
+      {.pipeline = 2, .steps = 3, .recomputation = specs::Recomputation::full},
+  };
+  for (const SmallPlan& plan : plans) {
+    const auto process = train(plan, {"--overwrite"});
+    ASSERT_EQ(process->wait(), 0) << process->errors();
+    for (std::size_t step = 0; step < losses.size(); ++step)
+      EXPECT_NEAR(losses_of(run_directory())[step], losses[step], 1e-5) << specs::name_of(plan.schedule);
+  }
+}
+
 TEST_F(Dsrun, ADryRunConnectsTheRanksAndTrainsNothing) {
   const auto process = train({.data = 2}, {"--dry-run"});
   ASSERT_EQ(process->wait(), 0) << process->errors();

@@ -78,6 +78,10 @@ specs::Plan make_plan(const SmallPlan& small) {
   regular.pipeline = small.pipeline;
   regular.data = small.data;
   regular.zero.stage = small.zero_stage;
+  regular.schedule = small.schedule;
+  regular.virtual_stages = small.virtual_stages;
+  regular.recomputation = small.recomputation;
+  regular.sequence_parallel = small.sequence_parallel;
   regular.micro_batch = 1;
   regular.accumulation = global_batch / small.data;
 
@@ -90,9 +94,9 @@ specs::Plan make_plan(const SmallPlan& small) {
   plan.inputs.training = small_training(small);
   plan.inputs_hash = specs::inputs_hash(plan.inputs);
   plan.placement = specs::regular_placement(regular, layers);
-  const auto schedule =
-      specs::generate_schedule(plan.placement.schedule, static_cast<std::int32_t>(small.pipeline), 1,
-                               static_cast<std::int32_t>(regular.accumulation));
+  const auto schedule = specs::generate_schedule(
+      plan.placement.schedule, static_cast<std::int32_t>(small.pipeline),
+      static_cast<std::int32_t>(small.virtual_stages), static_cast<std::int32_t>(regular.accumulation));
   plan.schedule.generator = std::string(specs::name_of(plan.placement.schedule));
   plan.schedule.generator_version = specs::generator_version(plan.placement.schedule);
   plan.schedule.layout = schedule.layout;
