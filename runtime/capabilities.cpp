@@ -12,7 +12,8 @@ namespace {
 specs::StackSpec make_capabilities() {
   specs::StackSpec stack;
   stack.name = "dsrun";
-  stack.precisions = {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16};
+  stack.precisions = {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::fp16,
+                      specs::Precision::bf16};
   stack.optimizers = {specs::OptimizerKind::adamw, specs::OptimizerKind::sgd};
   stack.schedules = {specs::ScheduleKind::gpipe, specs::ScheduleKind::one_forward_one_backward,
                      specs::ScheduleKind::interleaved, specs::ScheduleKind::zero_bubble_h1};

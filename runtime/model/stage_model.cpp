@@ -32,6 +32,23 @@ at::Tensor row_positions(const Communicator& tensor, bool sequence_parallel, con
   return positions;
 }
 
+struct LayerTreatment {
+  bool recomputed = false;
+  bool joins_previous = false;  ///< no checkpoint stands between this layer and the one before
+};
+
+LayerTreatment treatment_of(const specs::PipelineStage& stage, std::int64_t touched_layer) {
+  std::int64_t first = 0;
+  for (const specs::RecomputationRun& run : stage.recomputation) {
+    const std::int64_t index = touched_layer - first;
+    first += run.layers;
+    if (index >= run.layers) continue;
+    const bool recomputed = run.mode == specs::Recomputation::full;
+    return {recomputed, recomputed && index % run.block_layers != 0};
+  }
+  return {};
+}
+
 }  // namespace
 
 StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& stage,
@@ -43,14 +60,15 @@ StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& 
   if (stage.units.contains(specs::embedding_unit())) build_embedding(builder, !whole);
   std::int64_t touched = 0;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
-    LayerPart part;
-    if (stage.units.contains(specs::attention_unit(layer)))
-      part.units.push_back(std::make_unique<AttentionUnit>(builder, layer, rotary));
-    if (stage.units.contains(specs::feed_forward_unit(layer)))
-      part.units.push_back(std::make_unique<FeedForwardUnit>(builder, layer));
-    if (part.units.empty()) continue;
-    part.recomputation = specs::recomputation_of(stage, touched++);
-    layers_.push_back(std::move(part));
+    const bool attends = stage.units.contains(specs::attention_unit(layer));
+    const bool feeds = stage.units.contains(specs::feed_forward_unit(layer));
+    if (!attends && !feeds) continue;
+    const LayerTreatment treatment = treatment_of(stage, touched++);
+    if (!treatment.joins_previous) layers_.emplace_back();
+    LayerGroup& group = layers_.back();
+    group.recomputed = treatment.recomputed;
+    if (attends) group.units.push_back(std::make_unique<AttentionUnit>(builder, layer, rotary));
+    if (feeds) group.units.push_back(std::make_unique<FeedForwardUnit>(builder, layer));
   }
   if (stage.units.contains(specs::output_unit(layers))) build_output(builder, !whole);
 }
@@ -116,14 +134,13 @@ at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context
   at::Tensor x = stream;
   if (embedding_)
     x = embedding_dropout_->forward(x, first_row(tensor_, sequence_parallel_, context), context);
-  for (const LayerPart& part : layers_) {
-    const auto body = [&part, &context](const at::Tensor& input) {
+  for (const LayerGroup& group : layers_) {
+    const auto body = [&group, &context](const at::Tensor& input) {
       at::Tensor output = input;
-      for (const auto& unit : part.units) output = unit->forward(output, context);
+      for (const auto& unit : group.units) output = unit->forward(output, context);
       return output;
     };
-    const bool again = part.recomputation == specs::Recomputation::full && context.training;
-    x = again ? recompute(x, body) : body(x);
+    x = group.recomputed && context.training ? recompute(x, body) : body(x);
   }
   if (!loss_) return x;
   if (final_norm_) x = final_norm_->forward(x);

@@ -33,10 +33,10 @@ class StageModel {
   at::Tensor forward(const at::Tensor& stream, ForwardContext& context) const;
 
  private:
-  /// Units of one layer in this stage.
-  struct LayerPart {
+  /// Units that are treated as one: of one layer in this stage, or of those between two checkpoints.
+  struct LayerGroup {
     std::vector<std::unique_ptr<TransformerUnit>> units;
-    specs::Recomputation recomputation = specs::Recomputation::none;
+    bool recomputed = false;
   };
 
   void build_embedding(const StageBuilder& builder, bool other_end_elsewhere);
@@ -49,7 +49,7 @@ class StageModel {
   std::optional<VocabularyEmbedding> embedding_;
   ParameterBlock* positions_ = nullptr;
   std::optional<Dropout> embedding_dropout_;
-  std::vector<LayerPart> layers_;
+  std::vector<LayerGroup> layers_;
   std::unique_ptr<Norm> final_norm_;
   std::optional<VocabularyLoss> loss_;
 };

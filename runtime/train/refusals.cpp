@@ -52,8 +52,6 @@ void refuse_placement(const TrainerSpec& spec, Refusals& refusals) {
   }
   const specs::StageMesh& mesh = first.mesh;
   const specs::AttentionSpec& attention = spec.model.attention;
-  refusals.when(mesh.context > 1, "context parallelism is not implemented");
-  refusals.when(mesh.expert > 1 || mesh.expert_tensor > 1, "expert parallelism is not implemented");
   refusals.indivisible("attention heads", attention.heads, "tensor", mesh.tensor);
   refusals.when(attention.kv_heads % mesh.tensor != 0 && mesh.tensor % attention.kv_heads != 0,
                 "key-value heads " + std::to_string(attention.kv_heads) +
@@ -62,9 +60,6 @@ void refuse_placement(const TrainerSpec& spec, Refusals& refusals) {
   if (placement.sequence_parallel)
     refusals.indivisible("tokens of a micro-batch", placement.micro_batch * spec.training.sequence_length,
                          "tensor", mesh.tensor);
-  refusals.when(first.zero.stage >= 2, "ZeRO stages 2 and 3 are not implemented");
-  refusals.when(placement.local_steps > 1, "local steps are not implemented");
-  refusals.when(!placement.replica_shares.empty(), "unequal shares of the batch are not implemented");
 }
 
 }  // namespace
@@ -73,12 +68,6 @@ std::vector<std::string> training_refusals(const TrainerSpec& spec) {
   Refusals refusals;
   refuse_model(spec.model, refusals);
   refuse_placement(spec, refusals);
-  const specs::TrainingSpec& training = spec.training;
-  refusals.when(
-      specs::storage_bytes(training.precision) == 2 && training.precision != specs::Precision::bf16,
-      std::string("precision ") + std::string(specs::name_of(training.precision)) + " is not implemented");
-  refusals.when(training.attention == specs::AttentionImplementation::unfused,
-                "unfused attention is not implemented; flash computes the same");
   return refusals.take();
 }
 

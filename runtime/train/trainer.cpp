@@ -72,6 +72,8 @@ void Trainer::build() {
       registry_, mesh_, GradientReducer::Options{sharded, options_.overlap_reduction, options_.faults});
   optimizer_ =
       std::make_unique<Optimizer>(registry_, training.optimizer, mesh_.gradient(), sharded, training.seed);
+  loss_scaler_ =
+      std::make_unique<LossScaler>(training.loss_scaling, training.precision == specs::Precision::fp16);
   optimizer_->skip_gather = options_.faults.update_skips_gather;
   executor_ = std::make_unique<PipelineExecutor>(spec_.schedule, mesh_, std::move(by_stage), *reducer_,
                                                  StreamShape{model.hidden, rows_shared, type});
@@ -89,7 +91,8 @@ PipelineInput Trainer::pipeline_input(const std::vector<MicroBatch>& micro_batch
   PipelineInput input;
   input.micro_batches = &micro_batches;
   input.step = optimizer_->updates();
-  input.loss_weights.assign(micro_batches.size(), 1.0 / static_cast<double>(target_tokens(micro_batches)));
+  input.loss_weights.assign(micro_batches.size(),
+                            loss_scaler_->scale() / static_cast<double>(target_tokens(micro_batches)));
   if (options_.faults.mean_of_micro_batches) {
     const auto total = static_cast<double>(micro_batches.size()) * static_cast<double>(mesh_.data().size());
     for (std::size_t i = 0; i < micro_batches.size(); ++i)
@@ -112,8 +115,9 @@ StepResult Trainer::compute_gradients(const std::vector<MicroBatch>& micro_batch
   values[1] = share;
   mesh_.world().all_reduce(sums);
   StepResult result;
-  result.loss = values[0];
-  result.gradient_norm = std::sqrt(options_.faults.local_norm ? share : values[1]);
+  result.loss_scale = loss_scaler_->scale();
+  result.loss = values[0] / result.loss_scale;
+  result.gradient_norm = std::sqrt(options_.faults.local_norm ? share : values[1]) / result.loss_scale;
   return result;
 }
 
@@ -122,8 +126,10 @@ StepResult Trainer::step(const std::vector<MicroBatch>& micro_batches) {
   result.learning_rate = learning_rate(spec_.training, optimizer_->updates());
   result.updated = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
   if (result.updated)
-    optimizer_->update(result.learning_rate,
-                       clip_coefficient(result.gradient_norm, spec_.training.gradient_clip));
+    optimizer_->update(
+        result.learning_rate,
+        clip_coefficient(result.gradient_norm, spec_.training.gradient_clip) / result.loss_scale);
+  loss_scaler_->update(result.updated);
   return result;
 }
 
@@ -132,7 +138,7 @@ double Trainer::evaluate(const std::vector<MicroBatch>& micro_batches) {
   const at::Tensor sum = at::zeros({1}, at::kDouble);
   if (mesh_.tensor().rank() == 0 && mesh_.context().rank() == 0) sum.fill_(loss);
   mesh_.world().all_reduce(sum);
-  return sum.item<double>();
+  return sum.item<double>() / loss_scaler_->scale();
 }
 
 }  // namespace runtime

@@ -10,6 +10,7 @@
 #include "runtime/mesh/mesh.h"
 #include "runtime/model/parameter_registry.h"
 #include "runtime/model/stage_model.h"
+#include "runtime/optimizer/loss_scaler.h"
 #include "runtime/optimizer/optimizer.h"
 #include "runtime/pipeline/executor.h"
 #include "runtime/train/fault_switches.h"
@@ -33,14 +34,16 @@ struct TrainerOptions {
   FaultSwitches faults;
 };
 
-/// Why the runtime cannot train this, one sentence each; empty where it can.
+/// Why the runtime cannot build this model, or cut it so, one sentence each; empty where it can. What the
+/// placement asks of the runtime besides is checked against its capabilities.
 std::vector<std::string> training_refusals(const TrainerSpec& spec);
 
 struct StepResult {
   double loss = 0;           ///< nats per target token, mean over the global batch
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
-  bool updated = true;  ///< false: loss or gradients were not finite, and nothing was changed
+  double loss_scale = 1;  ///< that the step used
+  bool updated = true;    ///< false: loss or gradients were not finite, and nothing was changed
 };
 
 class Trainer {
@@ -53,7 +56,8 @@ class Trainer {
 
   /// `micro_batches` of this rank's replica, the same on all its ranks. The result is the same on every rank.
   StepResult step(const std::vector<MicroBatch>& micro_batches);
-  /// Forward and backward alone: gradients are whole afterwards where this rank answers for them.
+  /// Forward and backward alone: gradients, times the loss scale, are whole afterwards where this rank
+  /// answers for them.
   StepResult compute_gradients(const std::vector<MicroBatch>& micro_batches);
   /// Mean loss per target token over the micro-batches of all replicas, without dropout.
   double evaluate(const std::vector<MicroBatch>& micro_batches);
@@ -61,6 +65,7 @@ class Trainer {
   ParameterRegistry& parameters() { return registry_; }
   const ParameterRegistry& parameters() const { return registry_; }
   Optimizer& optimizer() { return *optimizer_; }
+  LossScaler& loss_scaler() { return *loss_scaler_; }
   PipelineExecutor& executor() { return *executor_; }
   const TrainerSpec& spec() const { return spec_; }
   const Mesh& mesh() const { return mesh_; }
@@ -78,6 +83,7 @@ class Trainer {
   std::vector<std::unique_ptr<StageModel>> stages_;
   std::unique_ptr<GradientReducer> reducer_;
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<LossScaler> loss_scaler_;
   std::unique_ptr<PipelineExecutor> executor_;
 };
 

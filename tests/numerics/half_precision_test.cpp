@@ -1,4 +1,5 @@
-// bf16 against its own single process: rounding differs with the order of sums, the model must not.
+// bf16 and fp16 against their own single process: rounding differs with the order of sums, the model must
+// not.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -24,8 +25,8 @@ class HalfPrecision : public MatrixTest {
     return std::sqrt(difference / size);
   }
 
-  static void expect_close(TrainingCase training) {
-    training.precision = specs::Precision::bf16;
+  static void expect_close(TrainingCase training, specs::Precision precision) {
+    training.precision = precision;
     training.optimizer = specs::OptimizerKind::adamw;
     training.steps = 10;
     const TrainingOutcome& expected = reference(training);
@@ -55,7 +56,9 @@ TEST_F(HalfPrecision, EachAxisAloneStaysCloseToOneProcess) {
     data.data = 2;
     sharded.data = 2;
     sharded.zero_stage = 1;
-    for (const TrainingCase& one : {training, tensor, sequence, pipeline, data, sharded}) expect_close(one);
+    for (const specs::Precision precision : {specs::Precision::bf16, specs::Precision::fp16})
+      for (const TrainingCase& one : {training, tensor, sequence, pipeline, data, sharded})
+        expect_close(one, precision);
   }
 }
 
