@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "cost_models/flops.h"
+#include "cost_models/goodput.h"
 #include "cost_models/rank_price.h"
 
 namespace cost_models {
@@ -272,6 +273,34 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
   return breakdown;
 }
 
+namespace {
+
+void add_goodput(const CostInputs& inputs, double nodes, specs::CostBreakdown& breakdown) {
+  const specs::TrainingSpec& training = inputs.training;
+  const bool adam = training.optimizer.type == specs::OptimizerKind::adamw;
+  const double full = std::max(4.0, inputs.element_bytes);
+  breakdown.checkpoint_bytes = checkpoint_bytes(total_parameters(inputs.model), full, (adam ? 2 : 1) * full);
+  const specs::StorageSpec& storage = inputs.cluster.storage;
+  const double of_nodes = storage.node_write_bytes_per_second * nodes;
+  const double rate = storage.write_bytes_per_second <= 0 ? of_nodes
+                      : of_nodes <= 0                     ? storage.write_bytes_per_second
+                                      : std::min(of_nodes, storage.write_bytes_per_second);
+  if (rate <= 0) return;
+  breakdown.checkpoint_seconds = static_cast<double>(breakdown.checkpoint_bytes) / rate;
+  breakdown.checkpoint_stall_seconds = breakdown.checkpoint_seconds;  // written while training waits
+  const double between_failures = mean_seconds_between_failures(inputs.cluster.failures_per_node_hour, nodes);
+  double interval = static_cast<double>(training.checkpoint_every) * breakdown.step_seconds;
+  if (interval == 0 && between_failures > 0) {
+    interval = best_checkpoint_interval_seconds(breakdown.checkpoint_stall_seconds, between_failures);
+    breakdown.checkpoint_every_steps =
+        std::max<std::int64_t>(1, std::llround(interval / breakdown.step_seconds));
+  }
+  breakdown.goodput_fraction = goodput_fraction(interval, breakdown.checkpoint_stall_seconds,
+                                                between_failures, inputs.cluster.restart_seconds);
+}
+
+}  // namespace
+
 void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBreakdown& breakdown) const {
   const CostInputs& inputs = state_->inputs.front();
   const specs::TrainingSpec& training = inputs.training;
@@ -293,6 +322,7 @@ void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBr
   // runs.
   breakdown.energy_per_step_joules =
       (devices * node.device.power_watts * 0.85 + nodes * node.power_watts) * step;
+  add_goodput(inputs, nodes, breakdown);
   if (training.tokens > 0) {
     const double steps = training.tokens / tokens;
     breakdown.run_seconds = steps * step;

@@ -53,8 +53,10 @@ RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
           ? (layer.attention + (load.counts.mixtures() > 0 ? layer.mixture : layer.feed_forward)) * tokens
           : 0;
   const double b = inputs.element_bytes;
-  const double temporaries =
-      b * (2 * sizes.hidden / s + (1 + sizes.gate_factor) * sizes.ffn_hidden / t) * tokens;
+  // The gradients of the layer's output and of the activation; a gated activation's own gradient needs both
+  // inner halves and one more of them.
+  const double inner_gradients = sizes.gate_factor > 1 ? 3 : 1;
+  const double temporaries = b * (sizes.hidden / s + inner_gradients * sizes.ffn_hidden / t) * tokens;
   const double layer_phase = recomputed + temporaries;
   double output_phase = 0;
   if (load.counts.output) {

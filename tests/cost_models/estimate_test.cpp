@@ -123,6 +123,48 @@ TEST(Estimate, ChargesZeroTwoItsReductionInEachMicroBatch) {
   EXPECT_GT(estimator.quick(placement).step_seconds, one);
 }
 
+specs::Experiment on_cpu_cores(specs::ModelSpec model, std::int64_t cores, std::int64_t global_batch,
+                               std::int64_t sequence_length) {
+  specs::Experiment run = experiment(std::move(model), 1, global_batch, sequence_length, "dsrun");
+  specs::NodeSpec& node = run.cluster.groups.front().node;
+  run.training.precision = specs::Precision::fp32;
+  node.devices = cores;
+  node.link_bytes_per_second = 1.5e9;
+  node.device.generation = "cpu";
+  node.device.multiprocessors = 0;
+  node.device.peak_flops = {{specs::Precision::fp32, 105e9}};
+  node.device.gemm_rates = {{specs::Precision::fp32, 256, 104e9},
+                            {specs::Precision::fp32, 512, 105e9},
+                            {specs::Precision::fp32, 1024, 99e9}};
+  node.device.memory_bytes_per_second = 15e9;
+  node.device.operator_seconds = 2e-6;
+  run.cluster.network.kind = specs::NetworkKind::loopback;
+  return run;
+}
+
+TEST(Estimate, PredictsTheStepOfATinyGptOnOneCore) {
+  // 4 layers, hidden 256, 4 sequences of 256 tokens, 4,096 symbols: 413 ms were measured on a core with these
+  // rates.
+  specs::ModelSpec model = gpt(4, 256, 8, 4096, 256);
+  model.tied_embeddings = false;
+  specs::RegularPlacement placement;
+  placement.micro_batch = 4;
+  EXPECT_NEAR(Estimator(on_cpu_cores(model, 1, 4, 256)).quick(placement).step_seconds, 0.413, 0.3 * 0.413);
+}
+
+TEST(Estimate, PredictsTheBytesThatTheRuntimeCounted) {
+  // The quickstart as first written: 2 data-parallel ranks, 4 micro-batches of 2 sequences of 128 tokens
+  // each.
+  const specs::ModelSpec model = gpt(4, 256, 8, 256, 128);
+  specs::RegularPlacement placement;
+  placement.data = 2;
+  placement.micro_batch = 2;
+  placement.accumulation = 4;
+  placement.zero.stage = 1;
+  const QuickCost cost = Estimator(on_cpu_cores(model, 2, 16, 128)).quick(placement);
+  EXPECT_NEAR(static_cast<double>(cost.peak_device_bytes), 57'248'784, 0.005 * 57'248'784);
+}
+
 TEST(Estimate, TellsThatAStackWithoutConstantsIsPricedWithTheNearest) {
   const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
   EXPECT_TRUE(Estimator(experiment(model, 1, 8, 2048, "nemo")).profile().exact);

@@ -1,10 +1,13 @@
 // Worked examples of the single formulas.
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "cost_models/attention_kernel.h"
 #include "cost_models/collectives.h"
 #include "cost_models/flops.h"
 #include "cost_models/gemm.h"
+#include "cost_models/goodput.h"
 #include "cost_models/pipeline.h"
 #include "tests/cost_models/model_fixtures.h"
 
@@ -129,6 +132,19 @@ TEST(Pipeline, RanksHoldFewerMicroBatchesTowardsTheEnd) {
   shape.micro_batches = 2;
   for (const auto& [rank, held] : {std::pair{0, 2}, {1, 2}, {2, 2}, {3, 1}})
     EXPECT_EQ(micro_batches_in_flight(shape, rank), held);
+}
+
+TEST(Goodput, YoungsIntervalIsTheBest) {
+  // 128 nodes that fail once in 10,000 hours each: 78 hours between failures; a stall of 30 s.
+  const double between = mean_seconds_between_failures(1e-4, 128);
+  EXPECT_NEAR(between, 281250, 1);
+  const double best = best_checkpoint_interval_seconds(30, between);
+  EXPECT_NEAR(best, std::sqrt(2 * 30 * 281250.0), 1e-6);
+  const double at_best = goodput_fraction(best, 30, between, 600);
+  EXPECT_NEAR(at_best, 0.9833, 0.0005);
+  EXPECT_GT(at_best, goodput_fraction(best / 2, 30, between, 600));
+  EXPECT_GT(at_best, goodput_fraction(best * 2, 30, between, 600));
+  EXPECT_EQ(goodput_fraction(0, 0, 0, 600), 1);
 }
 
 TEST(Flops, FollowTheFormulaOfNarayananEtAl) {
