@@ -181,7 +181,7 @@ LocalMachine read_local_machine(const std::string& root) {
   const std::string meminfo = read_small_file(root + "proc/meminfo");
   const std::string cgroup_file = read_small_file(root + "proc/self/cgroup");
 
-  machine.processor = field(cpuinfo, "model name").value_or("unknown processor");
+  machine.processor = field(cpuinfo, "model name").value_or("unknown");
   const std::int64_t affinity = root == "/" ? affinity_cores() : 0;
   machine.cores = limit_cores(root, cgroup_file, affinity > 0 ? affinity : processors_in(cpuinfo));
   machine.memory_bytes = kibibytes(meminfo, "MemTotal");
