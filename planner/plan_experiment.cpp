@@ -5,6 +5,7 @@
 #include "cost_models/estimate.h"
 #include "planner/certificate.h"
 #include "planner/cost_difference.h"
+#include "planner/illegality.h"
 #include "planner/plan_assembly.h"
 #include "planner/pricing.h"
 #include "planner/report/quantity.h"
@@ -48,22 +49,12 @@ void add_binding_constraint(const SearchResult& result, const Pricer& pricer, sp
        memory_equation(constraint, better->price, pricer)});
 }
 
-/// No mesh is legal: what each restricted or customary value breaks.
-std::vector<std::string> reasons_for_empty(const Space& space) {
-  std::vector<std::string> reasons;
-  for (const Dimension& dimension : space.refused_restrictions())
-    for (const std::string& excluded : dimension.excluded)
-      reasons.push_back(dimension.name + " = " + excluded);
-  if (reasons.empty()) reasons.emplace_back("no product of legal degrees uses any number of the devices");
-  return reasons;
-}
-
-Infeasibility infeasibility_of(const specs::Experiment& experiment, const Space& space,
-                               const SearchResult& result, const Pricer& pricer) {
+Infeasibility infeasibility_of(const specs::Experiment& experiment, const specs::StackSpec& stack,
+                               const Space& space, const SearchResult& result, const Pricer& pricer) {
   Infeasibility infeasibility;
   infeasibility.candidates = result.infeasible();
   if (space.meshes().empty()) {
-    infeasibility.reasons = reasons_for_empty(space);
+    infeasibility.reasons = reasons_for_empty_space(experiment, stack, space);
   } else if ((infeasibility.nearest = result.nearest_infeasible(pricer))) {
     const Price& price = infeasibility.nearest->price;
     const bool device = !pricer.fits_device(price);
@@ -124,7 +115,7 @@ specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
   const SearchResult result = exhaustive_search(space, pricer, stop);
   outcome.value.emplace();
   if (!result.best) {
-    outcome.value->infeasibility = infeasibility_of(experiment, space, result, pricer);
+    outcome.value->infeasibility = infeasibility_of(experiment, *stack, space, result, pricer);
     return outcome;
   }
   specs::Plan plan = assemble_plan(experiment, estimator, expand(experiment, result.best->placement));

@@ -1,0 +1,34 @@
+// Why a plan is not another placement: the constraint that excludes the other, or what it costs more.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "specs/diagnostics/diagnostic.h"
+#include "specs/language/experiment.h"
+#include "specs/plan/plan.h"
+
+namespace planner {
+
+enum class Verdict : std::uint8_t {
+  illegal,             ///< a rule of shape, batch, schedule or software stack excludes it
+  does_not_fit,        ///< memory excludes it
+  excluded_by_search,  ///< legal and it fits, but the plan's own [search] leaves it out
+  worse,
+  equal,   ///< as good; the plan needs less memory or comes first
+  chosen,  ///< it is the plan
+};
+
+struct WhyNot {
+  Verdict verdict = Verdict::illegal;
+  std::vector<std::string> reasons;           ///< failing equations
+  std::optional<specs::Placement> placement;  ///< the best that meets the question, unless illegal
+  std::optional<specs::CostBreakdown> cost;
+};
+
+/// `question` is the plan's experiment with [search] replaced by what was asked; dimensions that it leaves
+/// free are chosen at their best.
+specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& question);
+
+}  // namespace planner
