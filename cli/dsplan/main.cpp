@@ -1,36 +1,24 @@
-#include <cstdio>
-#include <exception>
+#include <iostream>
 
-#include <CLI/CLI.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
-#include "cli/dsplan/verbs.h"
-#include "cli/exit_codes.h"
-#include "cli/version.h"
+#include "cli/dsplan/application.h"
 
 namespace {
 
-int run(int argc, char** argv) {
-  CLI::App app{"Plans the training of large models."};
-  app.set_version_flag("--version", cli::version_line("dsplan"));
-  app.require_subcommand(1);
-  int exit_code = cli::exit_done;
-  cli::add_show(app, exit_code);
-  cli::add_catalog(app, exit_code);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? cli::exit_done : cli::exit_bad_input;
-  }
-  return exit_code;
+cli::TextStyle style_of_terminal() {
+  cli::TextStyle style;
+  if (isatty(STDOUT_FILENO) == 0) return style;
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) style.width = size.ws_col;
+  style.colour = std::getenv("NO_COLOR") == nullptr;
+  return style;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  try {
-    return run(argc, argv);
-  } catch (const std::exception& error) {
-    std::fprintf(stderr, "dsplan: internal error: %s\n", error.what());
-    return cli::exit_internal;
-  }
+  const std::vector<std::string> arguments(argv + 1, argv + argc);
+  return cli::run_dsplan(arguments, std::cout, std::cerr, style_of_terminal());
 }

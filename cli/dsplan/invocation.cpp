@@ -1,0 +1,46 @@
+#include "cli/dsplan/invocation.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/dsplan/output/json.h"
+
+namespace cli {
+namespace {
+
+nlohmann::ordered_json to_json(const specs::Diagnostic& diagnostic) {
+  nlohmann::ordered_json json;
+  json["severity"] = diagnostic.severity == specs::Severity::error ? "error" : "warning";
+  json["file"] = diagnostic.position.file;
+  json["line"] = diagnostic.position.line;
+  json["column"] = diagnostic.position.column;
+  json["message"] = diagnostic.message;
+  json["expected"] = diagnostic.expected;
+  json["seen"] = diagnostic.seen;
+  json["remedy"] = diagnostic.remedy;
+  return json;
+}
+
+}  // namespace
+
+void Invocation::print(const planner::Report& report) {
+  if (json)
+    out << cli::to_json(report).dump(2) << '\n';
+  else
+    out << render_text(report, style);
+}
+
+void Invocation::print(const specs::Diagnostics& diagnostics) {
+  err << diagnostics.render();
+  if (!json || !diagnostics.has_errors()) return;
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const specs::Diagnostic& diagnostic : diagnostics.entries()) list.push_back(to_json(diagnostic));
+  out << nlohmann::ordered_json{{"diagnostics", list}}.dump(2) << '\n';
+}
+
+bool Invocation::refuse(const specs::Diagnostics& diagnostics) {
+  print(diagnostics);
+  exit_code = ExitCode::bad_input;
+  return false;
+}
+
+}  // namespace cli

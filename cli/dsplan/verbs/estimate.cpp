@@ -1,0 +1,99 @@
+// dsplan estimate SPEC --tensor 8 …: the price of a given placement, whether it fits or not.
+#include <array>
+#include <memory>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/dsplan/inputs.h"
+#include "cli/dsplan/verbs/verbs.h"
+#include "planner/price_placement.h"
+#include "planner/report/answer_reports.h"
+#include "specs/plan/plan_json.h"
+
+namespace cli {
+namespace {
+
+struct PlacementOption {
+  std::string_view flag;
+  std::string_view key;  ///< of [search]
+  std::string_view help;
+};
+
+constexpr std::array<PlacementOption, 16> placement_options{{
+    {"--tensor", "tensor", "Tensor-parallel degree"},
+    {"--pipeline", "pipeline", "Pipeline ranks"},
+    {"--data", "data", "Data-parallel degree"},
+    {"--context", "context", "Context-parallel degree"},
+    {"--expert", "expert", "Expert-parallel degree"},
+    {"--expert-tensor", "expert_tensor", "Tensor degree inside an expert"},
+    {"--micro-batch", "micro_batch", "Sequences of a micro-batch"},
+    {"--schedule", "schedule", "Pipeline schedule: gpipe, 1f1b, interleaved, …"},
+    {"--virtual-stages", "virtual_stages", "Stages a pipeline rank holds"},
+    {"--recomputation", "recomputation", "none, selective or full"},
+    {"--sequence-parallel", "sequence_parallel", "true or false"},
+    {"--zero-stage", "zero_stage", "ZeRO stage, 0 to 3"},
+    {"--shard-scope", "shard_scope", "world or node"},
+    {"--offload-optimizer", "offload_optimizer", "none, cpu or nvme"},
+    {"--offload-parameters", "offload_parameters", "none, cpu or nvme"},
+    {"--offload-activations", "offload_activations", "none, cpu or nvme"},
+}};
+
+struct EstimateOptions {
+  ExperimentInput input;
+  std::string plan_path;
+  std::array<std::string, placement_options.size()> values;
+
+  std::vector<std::string> placement_settings() const {
+    std::vector<std::string> settings;
+    for (std::size_t option = 0; option < values.size(); ++option)
+      if (!values[option].empty())
+        settings.push_back(std::string(placement_options[option].key) + "=" + values[option]);
+    return settings;
+  }
+};
+
+bool print_price(const specs::Result<planner::PricedPlan>& priced, Invocation& invocation) {
+  if (!priced) return invocation.refuse(priced.diagnostics);
+  invocation.print(
+      planner::estimate_report(priced->plan, priced->usable_device_bytes, priced->memory_shortfall));
+  return true;
+}
+
+bool run(const EstimateOptions& options, Invocation& invocation) {
+  auto experiment = read(options.input);
+  if (!experiment) return invocation.refuse(experiment.diagnostics);
+  invocation.print(experiment.diagnostics);
+  if (!options.plan_path.empty()) {
+    const auto plan = specs::read_plan(options.plan_path);
+    if (!plan) return invocation.refuse(plan.diagnostics);
+    return print_price(planner::price_placement(*experiment, plan->placement), invocation);
+  }
+  const auto settings = as_search_settings(options.placement_settings());
+  if (!settings) return invocation.refuse(settings.diagnostics);
+  if (!settings->empty()) {
+    experiment = with_settings(*experiment, *settings);
+    if (!experiment) return invocation.refuse(experiment.diagnostics);
+  }
+  return print_price(planner::price_best_completion(*experiment), invocation);
+}
+
+}  // namespace
+
+void add_estimate_verb(CLI::App& app, Invocation& invocation) {
+  CLI::App* verb = app.add_subcommand("estimate", "Price a given placement, whether it fits or not");
+  verb->footer("Dimensions that are left out are chosen at their best among those given.");
+  auto options = std::make_shared<EstimateOptions>();
+  add_experiment_input(*verb, options->input);
+  CLI::Option* plan =
+      verb->add_option("--plan", options->plan_path, "Price the placement of this plan under SPEC");
+  for (std::size_t option = 0; option < placement_options.size(); ++option)
+    verb->add_option(std::string(placement_options[option].flag), options->values[option],
+                     std::string(placement_options[option].help))
+        ->type_name("VALUE")
+        ->excludes(plan);
+  add_format_option(*verb, invocation);
+  verb->callback([options, &invocation] { run(*options, invocation); });
+}
+
+}  // namespace cli

@@ -1,0 +1,80 @@
+// dsplan plan SPEC: search, print, write plan.json.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "cli/dsplan/inputs.h"
+#include "cli/dsplan/output/file.h"
+#include "cli/dsplan/verbs/verbs.h"
+#include "cost_models/estimate.h"
+#include "planner/plan_experiment.h"
+#include "planner/report/answer_reports.h"
+#include "planner/report/plan_report.h"
+#include "planner/space.h"
+#include "specs/language/catalog.h"
+#include "specs/plan/plan_json.h"
+
+namespace cli {
+namespace {
+
+struct PlanOptions {
+  ExperimentInput input;
+  std::string output = "plan.json";
+  bool dry_run = false;
+  bool show_space = false;
+};
+
+bool show_space(const specs::Experiment& experiment, Invocation& invocation) {
+  specs::Diagnostics diagnostics = planner::unplannable(experiment);
+  const auto stack = specs::catalog_stack(experiment.training.stack);
+  diagnostics.append(stack.diagnostics);
+  if (diagnostics.has_errors()) return invocation.refuse(diagnostics);
+  const planner::Space space(experiment, *stack);
+  invocation.print(planner::space_report(space));
+  if (space.meshes().empty()) invocation.exit_code = ExitCode::no;
+  return true;
+}
+
+bool run(const PlanOptions& options, Invocation& invocation) {
+  const auto experiment = read(options.input);
+  if (!experiment) return invocation.refuse(experiment.diagnostics);
+  invocation.print(experiment.diagnostics);
+  if (options.show_space) return show_space(*experiment, invocation);
+
+  const auto outcome = planner::plan_experiment(*experiment);
+  if (!outcome) return invocation.refuse(outcome.diagnostics);
+  if (outcome->infeasibility) {
+    invocation.print(planner::infeasibility_report(*experiment, *outcome->infeasibility));
+    invocation.exit_code = ExitCode::no;
+    return false;
+  }
+  if (!options.dry_run) {
+    const specs::Diagnostics written = write_file(options.output, specs::write_plan(*outcome->plan));
+    if (written.has_errors()) {
+      invocation.print(written);
+      invocation.exit_code = ExitCode::internal;
+      return false;
+    }
+  }
+  const std::int64_t usable = cost_models::Estimator(*experiment).usable_device_bytes();
+  invocation.print(planner::plan_report(*outcome->plan, {.usable_device_bytes = usable}));
+  if (!options.dry_run && !invocation.json) invocation.out << "\nwritten to " << options.output << '\n';
+  return true;
+}
+
+}  // namespace
+
+void add_plan_verb(CLI::App& app, Invocation& invocation) {
+  CLI::App* verb = app.add_subcommand("plan", "Find the best placement and write plan.json");
+  auto options = std::make_shared<PlanOptions>();
+  add_experiment_input(*verb, options->input);
+  verb->add_option("-o,--output", options->output, "Where the plan is written")->capture_default_str();
+  verb->add_flag("--dry-run", options->dry_run, "Print the plan, write nothing");
+  verb->add_flag("--show-space", options->show_space,
+                 "Print the search space and what is left out, and stop");
+  add_format_option(*verb, invocation);
+  verb->callback([options, &invocation] { run(*options, invocation); });
+}
+
+}  // namespace cli

@@ -1,0 +1,26 @@
+// The verbs of dsplan, one file each. A verb adds its sub-command with a callback that does the work and sets
+// the invocation's exit code.
+#pragma once
+
+#include <array>
+
+#include "cli/dsplan/invocation.h"
+
+namespace CLI {
+class App;
+}
+
+namespace cli {
+
+void add_plan_verb(CLI::App& app, Invocation& invocation);
+void add_inspect_verb(CLI::App& app, Invocation& invocation);
+void add_estimate_verb(CLI::App& app, Invocation& invocation);
+void add_explain_verb(CLI::App& app, Invocation& invocation);
+void add_why_not_verb(CLI::App& app, Invocation& invocation);
+void add_diff_verb(CLI::App& app, Invocation& invocation);
+
+/// In the order in which --help lists them.
+inline constexpr std::array all_verbs{add_plan_verb,    add_inspect_verb, add_estimate_verb,
+                                      add_explain_verb, add_why_not_verb, add_diff_verb};
+
+}  // namespace cli

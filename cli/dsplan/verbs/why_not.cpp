@@ -1,0 +1,60 @@
+// dsplan why-not PLAN --set tensor=16 …: the constraint that excludes a placement, or what it costs more.
+#include "planner/why_not.h"
+
+#include <memory>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/dsplan/inputs.h"
+#include "cli/dsplan/verbs/verbs.h"
+#include "planner/report/comparison_report.h"
+#include "specs/plan/plan_json.h"
+
+namespace cli {
+namespace {
+
+struct WhyNotOptions {
+  std::string path;
+  std::vector<std::string> settings;
+};
+
+bool run(const WhyNotOptions& options, Invocation& invocation) {
+  const auto plan = specs::read_plan(options.path);
+  if (!plan) return invocation.refuse(plan.diagnostics);
+  invocation.print(plan.diagnostics);
+  const auto settings = as_search_settings(options.settings);
+  if (!settings) return invocation.refuse(settings.diagnostics);
+  specs::Experiment free_inputs = plan->inputs;
+  const specs::Objective objective = free_inputs.search.objective;
+  free_inputs.search = {};
+  free_inputs.search.objective = objective;
+  const auto question = with_settings(free_inputs, *settings);
+  if (!question) return invocation.refuse(question.diagnostics);
+  const auto answer = planner::why_not(*plan, *question);
+  if (!answer) return invocation.refuse(answer.diagnostics);
+  invocation.print(
+      planner::why_not_report(*plan, *answer, fmt::format("{}", fmt::join(options.settings, ", "))));
+  return true;
+}
+
+}  // namespace
+
+void add_why_not_verb(CLI::App& app, Invocation& invocation) {
+  CLI::App* verb = app.add_subcommand("why-not", "Say why a plan is not another placement");
+  auto options = std::make_shared<WhyNotOptions>();
+  verb->add_option("PLAN", options->path, "The plan (plan.json)")->required();
+  verb->add_option(
+          "--set", options->settings,
+          "A dimension of the placement, as in [search]: --set tensor=16 (repeatable); what is left out is "
+          "chosen at its best")
+      ->type_name("DIMENSION=VALUE")
+      ->required()
+      ->expected(1)
+      ->take_all();
+  add_format_option(*verb, invocation);
+  verb->callback([options, &invocation] { run(*options, invocation); });
+}
+
+}  // namespace cli
