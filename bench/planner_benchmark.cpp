@@ -1,0 +1,64 @@
+// How fast the planner is: candidates priced a second, and the whole way from experiment to plan.
+//
+//   build/release/bin/planner_benchmark
+#include <cstdlib>
+#include <iostream>
+
+#include <benchmark/benchmark.h>
+
+#include "cost_models/estimate.h"
+#include "planner/exhaustive_search.h"
+#include "planner/plan_experiment.h"
+#include "planner/pricing.h"
+#include "planner/space.h"
+#include "specs/language/catalog.h"
+#include "specs/language/read_experiment.h"
+#include "specs/plan/plan_json.h"
+
+namespace {
+
+constexpr const char* experiment_path = "examples/gpt3-175b.toml";
+
+specs::Experiment experiment() {
+  const auto result = specs::read_experiment(experiment_path);
+  if (!result) {
+    std::cerr << result.diagnostics.render();
+    std::exit(2);
+  }
+  return *result;
+}
+
+void enumerate_space(benchmark::State& state) {
+  const specs::Experiment inputs = experiment();
+  const auto stack = specs::catalog_stack(inputs.training.stack);
+  std::uint64_t candidates = 0;
+  for (auto _ : state) candidates += planner::Space(inputs, *stack).candidates();
+  state.counters["candidates"] = static_cast<double>(candidates) / static_cast<double>(state.iterations());
+}
+BENCHMARK(enumerate_space)->Unit(benchmark::kMillisecond);
+
+void search_space(benchmark::State& state) {
+  const specs::Experiment inputs = experiment();
+  const auto stack = specs::catalog_stack(inputs.training.stack);
+  const planner::Space space(inputs, *stack);
+  for (auto _ : state) {
+    const cost_models::Estimator estimator(inputs);
+    const planner::EstimatorPricer pricer(inputs, estimator);
+    benchmark::DoNotOptimize(planner::exhaustive_search(space, pricer));
+  }
+  state.counters["candidates_per_second"] = benchmark::Counter(static_cast<double>(space.candidates()),
+                                                               benchmark::Counter::kIsIterationInvariantRate);
+}
+BENCHMARK(search_space)->Unit(benchmark::kMillisecond);
+
+void experiment_to_plan_text(benchmark::State& state) {
+  for (auto _ : state) {
+    const auto outcome = planner::plan_experiment(experiment());
+    benchmark::DoNotOptimize(specs::write_plan(*outcome->plan));
+  }
+}
+BENCHMARK(experiment_to_plan_text)->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();

@@ -1,0 +1,27 @@
+// An experiment beside a changed one: the base plan, its placement under the change, and the change planned
+// anew.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "planner/plan_experiment.h"
+#include "planner/price_placement.h"
+#include "specs/diagnostics/diagnostic.h"
+#include "specs/language/experiment.h"
+#include "specs/plan/plan.h"
+
+namespace planner {
+
+struct WhatIf {
+  PlanOutcome base;
+  std::optional<PricedPlan> unchanged;  ///< the base's placement under the change, where it is legal there
+  std::vector<std::string> unchanged_refusals;  ///< why it is not
+  PlanOutcome replanned;
+};
+
+/// Errors of either experiment. Without a base plan there is nothing to price unchanged.
+specs::Result<WhatIf> what_if(const specs::Experiment& base, const specs::Experiment& changed);
+
+}  // namespace planner
