@@ -30,12 +30,12 @@ int run_dsplan(const std::vector<std::string>& arguments, std::ostream& out, std
     app.parse(std::move(reversed));
   } catch (const CLI::ParseError& error) {
     const bool asked_for = app.exit(error, out, err) == 0;
-    return static_cast<int>(asked_for ? ExitCode::done : ExitCode::bad_input);
+    return asked_for ? exit_done : exit_bad_input;
   } catch (const std::exception& error) {
     err << "dsplan: internal error: " << error.what() << '\n';
-    return static_cast<int>(ExitCode::internal);
+    return exit_internal;
   }
-  return static_cast<int>(invocation.exit_code);
+  return invocation.exit_code;
 }
 
 }  // namespace cli

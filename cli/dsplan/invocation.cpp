@@ -39,7 +39,7 @@ void Invocation::print(const specs::Diagnostics& diagnostics) {
 
 bool Invocation::refuse(const specs::Diagnostics& diagnostics) {
   print(diagnostics);
-  exit_code = ExitCode::bad_input;
+  exit_code = exit_bad_input;
   return false;
 }
 

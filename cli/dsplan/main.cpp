@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <iostream>
 
 #include <sys/ioctl.h>
@@ -12,7 +13,8 @@ cli::TextStyle style_of_terminal() {
   if (isatty(STDOUT_FILENO) == 0) return style;
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 40) style.width = size.ws_col;
-  style.colour = std::getenv("NO_COLOR") == nullptr;
+  const char* no_colour = std::getenv("NO_COLOR");
+  style.colour = no_colour == nullptr || *no_colour == '\0';
   return style;
 }
 

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "cli/dsplan/inputs.h"
-#include "cli/dsplan/output/file.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "planner/report/sweep_report.h"
 #include "planner/sweep.h"
+#include "specs/language/text_file.h"
 #include "specs/plan/plan_json.h"
 
 namespace cli {
@@ -57,8 +57,6 @@ bool run(const CompileOptions& options, Invocation& invocation) {
   const auto points = specs::read_sweep(options.input.path, options.input.settings);
   if (!points) return invocation.refuse(points.diagnostics);
   invocation.print(points.diagnostics);
-  std::error_code error;
-  std::filesystem::create_directories(options.folder, error);
   specs::Diagnostics failures;
   std::vector<std::string> files(points->size());
   std::size_t done = 0;
@@ -67,7 +65,8 @@ bool run(const CompileOptions& options, Invocation& invocation) {
     invocation.err << fmt::format("\r{} of {} points planned", done, points->size()) << std::flush;
     if (!outcome.outcome || !outcome.outcome->plan) return;
     files[point] = file_of(options, point, points->size());
-    const specs::Diagnostics written = write_file(files[point], specs::write_plan(*outcome.outcome->plan));
+    const specs::Diagnostics written =
+        specs::write_text_file(files[point], specs::write_plan(*outcome.outcome->plan));
     failures.append(written);
     if (written.has_errors()) files[point].clear();
   };
@@ -80,11 +79,11 @@ bool run(const CompileOptions& options, Invocation& invocation) {
   invocation.print(planner::sweep_report(points->front().experiment.name, outcomes, files));
   if (failures.has_errors()) {
     invocation.print(failures);
-    invocation.exit_code = ExitCode::internal;
+    invocation.exit_code = exit_internal;
     return false;
   }
   if (std::all_of(files.begin(), files.end(), [](const std::string& file) { return file.empty(); }))
-    invocation.exit_code = ExitCode::no;
+    invocation.exit_code = exit_answer_is_no;
   return true;
 }
 

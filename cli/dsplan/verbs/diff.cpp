@@ -20,7 +20,7 @@ bool run(const std::string& from_path, const std::string& to_path, Invocation& i
   if (!from || !to) return invocation.refuse(diagnostics);
   invocation.print(diagnostics);
   invocation.print(planner::diff_report(*from, *to, {from_path, to_path}));
-  if (*from != *to) invocation.exit_code = ExitCode::no;
+  if (*from != *to) invocation.exit_code = exit_answer_is_no;
   return true;
 }
 

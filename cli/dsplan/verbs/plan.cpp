@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "cli/dsplan/inputs.h"
-#include "cli/dsplan/output/file.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "cost_models/estimate.h"
 #include "planner/plan_experiment.h"
@@ -13,6 +12,7 @@
 #include "planner/report/plan_report.h"
 #include "planner/space.h"
 #include "specs/language/catalog.h"
+#include "specs/language/text_file.h"
 #include "specs/plan/plan_json.h"
 
 namespace cli {
@@ -32,7 +32,7 @@ bool show_space(const specs::Experiment& experiment, Invocation& invocation) {
   if (diagnostics.has_errors()) return invocation.refuse(diagnostics);
   const planner::Space space(experiment, *stack);
   invocation.print(planner::space_report(space));
-  if (space.meshes().empty()) invocation.exit_code = ExitCode::no;
+  if (space.meshes().empty()) invocation.exit_code = exit_answer_is_no;
   return true;
 }
 
@@ -46,14 +46,15 @@ bool run(const PlanOptions& options, Invocation& invocation) {
   if (!outcome) return invocation.refuse(outcome.diagnostics);
   if (outcome->infeasibility) {
     invocation.print(planner::infeasibility_report(*experiment, *outcome->infeasibility));
-    invocation.exit_code = ExitCode::no;
+    invocation.exit_code = exit_answer_is_no;
     return false;
   }
   if (!options.dry_run) {
-    const specs::Diagnostics written = write_file(options.output, specs::write_plan(*outcome->plan));
+    const specs::Diagnostics written =
+        specs::write_text_file(options.output, specs::write_plan(*outcome->plan));
     if (written.has_errors()) {
       invocation.print(written);
-      invocation.exit_code = ExitCode::internal;
+      invocation.exit_code = exit_internal;
       return false;
     }
   }

@@ -23,7 +23,7 @@ bool run(const ExperimentInput& input, Invocation& invocation) {
   const auto answer = planner::what_if(*base, *changed);
   if (!answer) return invocation.refuse(answer.diagnostics);
   invocation.print(planner::what_if_report(*answer, fmt::format("{}", fmt::join(input.settings, ", "))));
-  if (!answer->replanned.plan) invocation.exit_code = ExitCode::no;
+  if (!answer->replanned.plan) invocation.exit_code = exit_answer_is_no;
   return true;
 }
 

@@ -1,74 +1,72 @@
+// dsplan catalog [KIND [NAME]]: what experiments can name.
 #include "specs/language/catalog.h"
 
-#include <cstdio>
 #include <memory>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
-#include "cli/dsplan/arguments.h"
-#include "cli/dsplan/print_report.h"
-#include "cli/dsplan/verbs.h"
-#include "cli/exit_codes.h"
+#include "cli/dsplan/inputs.h"
+#include "cli/dsplan/verbs/verbs.h"
 #include "specs/language/catalog_text.h"
 
 namespace cli {
-
 namespace {
 
-struct Options {
+struct CatalogOptions {
   std::string kind;
   std::string name;
-  OutputFormat format = OutputFormat::text;
 };
 
 /// Sources are long; people see them with a single entry.
-planner::Table table_of(specs::CatalogKind kind, OutputFormat format) {
+planner::Table table_of(specs::CatalogKind kind, bool with_sources) {
   planner::Table table;
   table.key = std::string(specs::name_of(kind));
   table.title = std::string(specs::name_of(kind));
   table.columns = {{"name", "name"}, {"description", "what it is"}};
-  if (format == OutputFormat::json) table.columns.push_back({"source", "source"});
+  if (with_sources) table.columns.push_back({"source", "source"});
   for (const specs::CatalogEntry& entry : specs::catalog_entries(kind)) {
     table.rows.push_back({entry.name, entry.description});
-    if (format == OutputFormat::json) table.rows.back().emplace_back(entry.source);
+    if (with_sources) table.rows.back().emplace_back(entry.source);
   }
   return table;
 }
 
-int list_entries(const Options& options) {
+void list_entries(const CatalogOptions& options, Invocation& invocation) {
   planner::Report report;
   for (const auto& [kind, name] : specs::EnumNames<specs::CatalogKind>::names)
     if (options.kind.empty() || options.kind == name)
-      report.sections.emplace_back(table_of(kind, options.format));
-  print_report(report, options.format);
-  return exit_done;
+      report.sections.emplace_back(table_of(kind, invocation.json));
+  invocation.print(report);
 }
 
-int show_entry(const Options& options) {
+bool show_entry(const CatalogOptions& options, Invocation& invocation) {
   const auto text =
       specs::catalog_entry_toml(*specs::from_name<specs::CatalogKind>(options.kind), options.name);
-  print_diagnostics(text.diagnostics);
-  if (!text) return exit_bad_input;
-  std::fputs(text->c_str(), stdout);
-  return exit_done;
+  if (!text) return invocation.refuse(text.diagnostics);
+  invocation.print(text.diagnostics);
+  if (invocation.json)
+    invocation.out << nlohmann::ordered_json{{"name", options.name}, {"toml", *text}}.dump(2) << '\n';
+  else
+    invocation.out << *text;
+  return true;
 }
 
 }  // namespace
 
-void add_catalog(CLI::App& app, int& exit_code) {
-  const auto options = std::make_shared<Options>();
+void add_catalog_verb(CLI::App& app, Invocation& invocation) {
   CLI::App* verb =
       app.add_subcommand("catalog", "List what experiments can name, or print one entry as TOML");
+  auto options = std::make_shared<CatalogOptions>();
   verb->add_option("KIND", options->kind, "device, node, network, storage, model or stack")
       ->check(CLI::IsMember(specs::all_names<specs::CatalogKind>()));
   verb->add_option("NAME", options->name, "Print this entry with all its values");
-  add_format_argument(*verb, options->format);
-  verb->callback([options, &exit_code] {
-    exit_code = options->name.empty() ? list_entries(*options) : show_entry(*options);
+  add_format_option(*verb, invocation);
+  verb->callback([options, &invocation] {
+    if (options->name.empty())
+      list_entries(*options, invocation);
+    else
+      show_entry(*options, invocation);
   });
 }
 
