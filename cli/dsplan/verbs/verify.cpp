@@ -1,0 +1,47 @@
+// dsplan verify PLAN: the certificate held against code that did not make it.
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "cli/dsplan/inputs.h"
+#include "cli/dsplan/verbs/verbs.h"
+#include "planner/report/verification_report.h"
+#include "planner/verify_certificate.h"
+#include "specs/plan/plan_json.h"
+
+namespace cli {
+namespace {
+
+struct VerifyArguments {
+  std::string path;
+  planner::VerifyOptions options;
+};
+
+bool run(const VerifyArguments& arguments, Invocation& invocation) {
+  const auto plan = specs::read_plan(arguments.path);
+  if (!plan) return invocation.refuse(plan.diagnostics);
+  invocation.print(plan.diagnostics);
+  const auto verification = planner::verify_certificate(*plan, arguments.options);
+  if (!verification) return invocation.refuse(verification.diagnostics);
+  invocation.print(planner::verification_report(*verification));
+  if (!verification->holds()) invocation.exit_code = exit_answer_is_no;
+  return true;
+}
+
+}  // namespace
+
+void add_verify_verb(CLI::App& app, Invocation& invocation) {
+  CLI::App* verb =
+      app.add_subcommand("verify", "Hold a plan's certificate against code that did not make it");
+  verb->footer("Exit code 1 where a claim does not hold.");
+  auto arguments = std::make_shared<VerifyArguments>();
+  verb->add_option("PLAN", arguments->path, "The plan (plan.json)")->required();
+  verb->add_option("--samples", arguments->options.samples_per_region, "Members priced of each region")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  verb->add_option("--seed", arguments->options.seed, "Of the samples")->capture_default_str();
+  add_format_option(*verb, invocation);
+  verb->callback([arguments, &invocation] { run(*arguments, invocation); });
+}
+
+}  // namespace cli

@@ -1,0 +1,27 @@
+#include "planner/report/verification_report.h"
+
+namespace planner {
+
+Report verification_report(const Verification& verification) {
+  Report report;
+  Facts facts{"verification", "Verification of the certificate", {}};
+  facts.facts.push_back({"holds",
+                         "answer",
+                         Quantity::text,
+                         std::string(verification.holds() ? "every claim that was checked holds"
+                                                          : "the certificate does not hold"),
+                         {}});
+  facts.facts.push_back({"regions", "regions", Quantity::count, verification.regions, {}});
+  facts.facts.push_back(
+      {"counted_candidates", "candidates", Quantity::count, verification.counted_candidates, "counted anew"});
+  facts.facts.push_back(
+      {"priced_members", "priced", Quantity::count, verification.priced_members, "by the full account"});
+  report.sections.push_back(std::move(facts));
+  Table table{"findings", "What does not hold", {{"region", "region"}, {"finding", "finding"}}, {}, false};
+  for (const VerifyFinding& finding : verification.findings)
+    table.rows.push_back({finding.region, finding.message});
+  report.sections.push_back(std::move(table));
+  return report;
+}
+
+}  // namespace planner
