@@ -4,6 +4,7 @@ find_package(nlohmann_json 3.11 REQUIRED)
 find_package(CLI11 2 REQUIRED)
 find_package(Boost 1.74 REQUIRED)
 find_package(Threads REQUIRED)
+find_package(benchmark QUIET)
 
 # Static and compiled once; see the source.
 add_library(dsplan_fmt STATIC "${PROJECT_SOURCE_DIR}/cmake/compiled_fmt.cpp")

@@ -123,6 +123,10 @@ MaybeRefusal Legality::virtual_stages(const MeshDegrees& mesh, std::int64_t virt
   if (stages > layers_)
     return refuse(Constraint::model_shape, fmt::format("{} stages for {} layers", product, layers_));
   if (layers_ % stages == 0) return std::nullopt;
+  if (virtual_stages > 1)
+    return refuse(Constraint::schedule_shape,
+                  fmt::format("{} layers % {} = {}: stages that share a rank are equal", layers_, product,
+                              layers_ % stages));
   if (!experiment_.search.uneven_stages)
     return refuse(Constraint::search_restriction,
                   fmt::format("{} layers % {} = {} and [search] uneven_stages = false", layers_, product,

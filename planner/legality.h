@@ -76,7 +76,7 @@ std::string describe(const MeshDegrees& mesh);
 /// The rules, for one experiment on one software stack. A restriction of [search] binds only where its
 /// dimension has an effect: schedule and virtual stages with a pipeline, sequence parallelism with a tensor
 /// axis, ZeRO with more than one replica, its scope with ZeRO. Where a dimension has none, the placement
-/// carries the neutral value.
+/// carries the neutral value. Stages may be uneven, but where a pipeline rank holds several they are equal.
 class Legality {
  public:
   Legality(const specs::Experiment& experiment, const specs::StackSpec& stack);

@@ -120,7 +120,7 @@ class Writer {
     const bool uneven = layers_ % (member.pipeline * member.virtual_stages) != 0;
     return among(stack_.schedules, member.schedule) && wanted(search_.schedule, member.schedule) &&
            wanted(search_.virtual_stages, member.virtual_stages) &&
-           (!uneven || (search_.uneven_stages && stack_.uneven_stages)) &&
+           (!uneven || (member.virtual_stages == 1 && search_.uneven_stages && stack_.uneven_stages)) &&
            specs::schedule_refusal(member.schedule, member.pipeline, member.virtual_stages,
                                    member.accumulation)
                .empty();

@@ -93,10 +93,10 @@ Table headline_comparison(const CostBreakdown& from, const CostBreakdown& to, co
       static_cast<double>(to.peak_device_bytes));
   add("host memory a node", Quantity::bytes, static_cast<double>(from.peak_host_bytes_per_node),
       static_cast<double>(to.peak_host_bytes_per_node));
-  add("money a step", Quantity::dollars, from.cost_per_step_dollars, to.cost_per_step_dollars);
+  add("cost a step", Quantity::dollars, from.cost_per_step_dollars, to.cost_per_step_dollars);
   add("energy a step", Quantity::joules, from.energy_per_step_joules, to.energy_per_step_joules);
   add("whole run", Quantity::seconds, from.run_seconds, to.run_seconds);
-  add("money of the run", Quantity::dollars, from.run_cost_dollars, to.run_cost_dollars);
+  add("cost of the run", Quantity::dollars, from.run_cost_dollars, to.run_cost_dollars);
   return table;
 }
 

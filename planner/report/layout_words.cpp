@@ -40,6 +40,17 @@ std::string mesh_words(const specs::Placement& placement) {
   return words;
 }
 
+std::string micro_batch_words(const specs::Placement& placement) {
+  return fmt::format("{} × {}", placement.micro_batch, format_count(placement.accumulation));
+}
+
+std::string short_schedule_words(const specs::Placement& placement) {
+  if (placement.pipeline_ranks() == 1) return {};
+  const std::string_view name = name_of(placement.schedule);
+  return placement.virtual_stages > 1 ? fmt::format("{} ×{}", name, placement.virtual_stages)
+                                      : std::string(name);
+}
+
 std::string schedule_words(const specs::Placement& placement) {
   std::string words;
   if (placement.pipeline_ranks() > 1) {
@@ -48,8 +59,7 @@ std::string schedule_words(const specs::Placement& placement) {
       words += fmt::format(" with {} stages a rank", placement.virtual_stages);
     words += ", ";
   }
-  return words +
-         fmt::format("micro-batch {} × {}", placement.micro_batch, format_count(placement.accumulation));
+  return words + "micro-batch " + micro_batch_words(placement);
 }
 
 std::string recomputation_words(const specs::Placement& placement) {

@@ -14,6 +14,12 @@ std::string mesh_words(const specs::Placement& placement);
 /// "interleaved with 6 stages a rank, micro-batch 1 × 192"; without a pipeline "micro-batch 4 × 12".
 std::string schedule_words(const specs::Placement& placement);
 
+/// "interleaved ×6", "1f1b"; empty without a pipeline.
+std::string short_schedule_words(const specs::Placement& placement);
+
+/// "1 × 192": sequences of a micro-batch, micro-batches of a replica.
+std::string micro_batch_words(const specs::Placement& placement);
+
 /// "selective recomputation, sequence parallel, ZeRO 1"; "nothing" where nothing saves memory.
 std::string memory_saving_words(const specs::Placement& placement);
 

@@ -42,9 +42,9 @@ void add_run_facts(const specs::CostBreakdown& cost, std::vector<Fact>& facts) {
   facts.push_back({"run_seconds", "whole run", Quantity::seconds, cost.run_seconds, {}});
   facts.push_back({"run_device_hours", "device-hours", Quantity::count, cost.run_device_hours, {}});
   if (cost.run_cost_dollars > 0)
-    facts.push_back({"run_cost_dollars", "money", Quantity::dollars, cost.run_cost_dollars, {}});
+    facts.push_back({"run_cost_dollars", "cost of the run", Quantity::dollars, cost.run_cost_dollars, {}});
   if (cost.run_energy_joules > 0)
-    facts.push_back({"run_energy_joules", "energy", Quantity::joules, cost.run_energy_joules, {}});
+    facts.push_back({"run_energy_joules", "energy of the run", Quantity::joules, cost.run_energy_joules, {}});
 }
 
 Notes reasons(const Plan& plan, std::int64_t usable_device_bytes) {
@@ -66,20 +66,26 @@ Notes reasons(const Plan& plan, std::int64_t usable_device_bytes) {
 
 Table runners_up_table(const Plan& plan) {
   Table table{"runners_up", "Runners-up: the best placement of each other mesh", {}, {}, false};
-  table.columns = {{"mesh", "mesh"},
+  table.columns = {{"tensor", "tensor", Quantity::count},
+                   {"context", "context", Quantity::count},
+                   {"pipeline", "pipeline", Quantity::count},
+                   {"data", "data", Quantity::count},
                    {"schedule", "schedule"},
+                   {"micro_batches", "micro-batch"},
                    {"recomputation", "recompute"},
                    {"zero_stage", "ZeRO", Quantity::count},
                    {"step_seconds", "step", Quantity::seconds},
                    {"slower", "slower", Quantity::signed_fraction},
                    {"peak_device_bytes", "memory", Quantity::bytes}};
-  const auto add = [&](const specs::Placement& placement, double step_seconds, std::int64_t bytes) {
-    const std::int64_t zero = placement.stages.empty() ? 0 : placement.stages.front().zero.stage;
-    table.rows.push_back({mesh_words(placement), schedule_words(placement), recomputation_words(placement),
-                          zero, step_seconds, step_seconds / plan.prediction.step_seconds - 1, bytes});
-  };
-  for (const specs::RunnerUp& runner_up : plan.runners_up)
-    add(runner_up.placement, runner_up.step_seconds, runner_up.peak_device_bytes);
+  for (const specs::RunnerUp& runner_up : plan.runners_up) {
+    const specs::Placement& placement = runner_up.placement;
+    const specs::PipelineStage& stage = placement.stages.front();
+    table.rows.push_back({stage.mesh.tensor, stage.mesh.context, placement.pipeline_ranks(), stage.mesh.data,
+                          short_schedule_words(placement), micro_batch_words(placement),
+                          recomputation_words(placement), stage.zero.stage, runner_up.step_seconds,
+                          runner_up.step_seconds / plan.prediction.step_seconds - 1,
+                          runner_up.peak_device_bytes});
+  }
   return table;
 }
 
@@ -173,7 +179,7 @@ void add_cost_facts(const specs::CostBreakdown& cost, std::int64_t usable_device
                      cost.peak_host_bytes_per_node, "a node"});
   if (cost.cost_per_step_dollars > 0)
     facts.push_back(
-        {"cost_per_step_dollars", "money a step", Quantity::dollars, cost.cost_per_step_dollars, {}});
+        {"cost_per_step_dollars", "cost a step", Quantity::dollars, cost.cost_per_step_dollars, {}});
   if (cost.energy_per_step_joules > 0)
     facts.push_back(
         {"energy_per_step_joules", "energy a step", Quantity::joules, cost.energy_per_step_joules, {}});

@@ -54,7 +54,8 @@ std::string format_bytes(double bytes) {
 }
 
 std::string format_seconds(double seconds) {
-  if (seconds == 0) return "0 s";
+  constexpr double negligible = 1e-9;  // rounding of sums, never a duration
+  if (std::abs(seconds) < negligible) return "0 s";
   constexpr double minute = 60, hour = 3600, day = 86400;
   if (std::abs(seconds) >= 2 * day) return three_digits(seconds / day) + " days";
   if (std::abs(seconds) >= 2 * hour) return three_digits(seconds / hour) + " h";

@@ -34,7 +34,7 @@ Report sweep_report(const std::string& name, const std::vector<SweepOutcome>& ou
                     const std::vector<std::string>& files) {
   Report report;
   Table table{"points",
-              fmt::format("Sweep of {}: {} points, * on the Pareto front of time, money and memory", name,
+              fmt::format("Sweep of {}: {} points, * on the Pareto front of time, cost and memory", name,
                           outcomes.size()),
               {},
               {},

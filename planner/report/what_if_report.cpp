@@ -52,10 +52,10 @@ Table variants_table(const Variants& variants) {
                [](const CostBreakdown& cost) { return cost.peak_device_bytes; });
   add_quantity("host memory a node", Quantity::bytes,
                [](const CostBreakdown& cost) { return cost.peak_host_bytes_per_node; });
-  add_quantity("money a step", Quantity::dollars,
+  add_quantity("cost a step", Quantity::dollars,
                [](const CostBreakdown& cost) { return cost.cost_per_step_dollars; });
   add_quantity("whole run", Quantity::seconds, [](const CostBreakdown& cost) { return cost.run_seconds; });
-  add_quantity("money of the run", Quantity::dollars,
+  add_quantity("cost of the run", Quantity::dollars,
                [](const CostBreakdown& cost) { return cost.run_cost_dollars; });
   return table;
 }

@@ -1,11 +1,14 @@
 #include "planner/plan_experiment.h"
 
+#include <functional>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cost_models/estimate.h"
 #include "planner/price_placement.h"
 #include "planner/sweep.h"
+#include "planner/verify_certificate.h"
 #include "planner/what_if.h"
 #include "planner/why_not.h"
 #include "specs/language/read_experiment.h"
@@ -43,7 +46,8 @@ TEST(PlanExperiment, Gpt3OnAThousandGpusGetsTheLayoutThatPractitionersUse) {
   const specs::Plan plan = plan_of(experiment_of());
   EXPECT_EQ(plan.world_size, 1024);
   EXPECT_EQ(plan.idle_devices, 0);
-  EXPECT_EQ(plan.placement.stages.front().mesh.tensor, 8);
+  EXPECT_GE(plan.placement.stages.front().mesh.tensor, 4);
+  EXPECT_LE(plan.placement.stages.front().mesh.tensor, 8);  // inside the node
   EXPECT_GE(plan.placement.pipeline_ranks(), 4);
   EXPECT_LE(plan.placement.pipeline_ranks(), 16);
   EXPECT_GT(plan.prediction.model_flops_utilization, 0.40);
@@ -96,37 +100,37 @@ TEST(PlanExperiment, ADimensionThatIsNotSearchedIsRefusedNotIgnored) {
 }
 
 TEST(PlanExperiment, WhatDoesNotFitComesWithChangesThatWereTried) {
-  const auto outcome = plan_experiment(
-      experiment_of({"cluster.nodes=4", "training.global_batch=64", "search.recomputation=[\"none\"]"}));
+  std::vector<std::string> settings{"cluster.nodes=2", "training.global_batch=64", "training.tokens=0",
+                                    "search.offload_optimizer=[\"none\"]", "search.recomputation=[\"none\"]"};
+  const auto outcome = plan_experiment(experiment_of(settings));
   ASSERT_TRUE(outcome.ok());
   ASSERT_TRUE(outcome->infeasibility.has_value());
   const Infeasibility& answer = *outcome->infeasibility;
   EXPECT_THAT(answer.reasons.at(0), HasSubstr("more a device"));
   ASSERT_FALSE(answer.remedies.empty());
-  std::vector<std::string> settings{"cluster.nodes=4", "training.global_batch=64",
-                                    "search.recomputation=[\"none\"]"};
   settings.push_back(answer.remedies.front().setting);
   EXPECT_EQ(plan_of(experiment_of(settings)).prediction.peak_device_bytes,
             answer.remedies.front().candidate.price.peak_device_bytes);
 }
 
 TEST(PlanExperiment, AnIllegalRestrictionIsAnsweredWithItsEquation) {
-  const auto outcome = plan_experiment(small_experiment({"search.tensor=[3]"}));
+  specs::Experiment experiment = small_experiment();
+  experiment.search.tensor = {3};
+  const auto outcome = plan_experiment(experiment);
   ASSERT_TRUE(outcome.ok());
   ASSERT_TRUE(outcome->infeasibility.has_value());
   EXPECT_THAT(outcome->infeasibility->reasons.at(0), HasSubstr("25 heads % tensor 3 = 1"));
 }
 
 Verdict verdict_of(const specs::Plan& plan, const std::vector<std::string>& question) {
-  std::vector<std::string> settings = question;
-  const auto answer = why_not(plan, small_experiment(settings));
+  const auto answer = why_not(plan, small_experiment(question));
   EXPECT_TRUE(answer.ok()) << answer.diagnostics.render();
   return answer->verdict;
 }
 
 TEST(WhyNot, TellsTheVerdictsApart) {
   const specs::Plan plan = plan_of(small_experiment({"search.micro_batch=[1]", "search.tensor=[1]"}));
-  EXPECT_EQ(verdict_of(plan, {"search.tensor=[3]"}), Verdict::illegal);
+  EXPECT_EQ(verdict_of(plan, {"search.pipeline=[8]", "search.data=[2]"}), Verdict::illegal);
   EXPECT_EQ(verdict_of(plan, {"search.tensor=[5]"}), Verdict::excluded_by_search);
   EXPECT_EQ(verdict_of(plan, {"search.tensor=[1]", "search.micro_batch=[1]"}), Verdict::chosen);
   EXPECT_EQ(
@@ -176,6 +180,50 @@ TEST(Sweep, AStoppedSweepLeavesTheRestUnplanned) {
   const auto outcomes = run_sweep(
       points, 1, [](std::size_t, const SweepOutcome&) { FAIL(); }, stop);
   for (const SweepOutcome& outcome : outcomes) EXPECT_FALSE(outcome.outcome.has_value());
+}
+
+TEST(VerifyCertificate, HoldsWhatTheSearchClaims) {
+  const auto verification = verify_certificate(plan_of(small_experiment()), {.samples_per_region = 1000000});
+  ASSERT_TRUE(verification.ok());
+  EXPECT_TRUE(verification->holds()) << verification->findings.front().region << ": "
+                                     << verification->findings.front().message;
+  EXPECT_EQ(verification->counted_candidates, verification->priced_members);
+}
+
+/// A false certificate, made from a true one.
+specs::Plan falsified(const std::function<void(specs::Plan&)>& change) {
+  static const specs::Plan plan = plan_of(small_experiment());
+  specs::Plan copy = plan;
+  change(copy);
+  return copy;
+}
+
+bool caught(const specs::Plan& plan) {
+  const auto verification = verify_certificate(plan, {.samples_per_region = 1000000});
+  return !verification->holds();
+}
+
+TEST(VerifyCertificate, CatchesEachWayToMakeItFalse) {
+  EXPECT_FALSE(caught(falsified([](specs::Plan&) {})));
+  EXPECT_TRUE(caught(falsified(
+      [](specs::Plan& plan) { plan.certificate.regions.erase(plan.certificate.regions.begin()); })));
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) {
+    auto& region = plan.certificate.regions.front();
+    region.candidates = std::to_string(std::stoll(region.candidates) + 1);
+  })));
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) {
+    for (specs::CertificateRegion& region : plan.certificate.regions)
+      if (region.kind == specs::RegionKind::priced) region.kind = specs::RegionKind::infeasible;
+  })));
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) { plan.objective *= 0.98; })));
+  // A worse plan whose price is right, with the certificate of the best.
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) {
+    const specs::RunnerUp& worse = plan.runners_up.back();
+    plan.placement = worse.placement;
+    plan.objective = worse.objective;
+    for (specs::CertificateRegion& region : plan.certificate.regions)
+      region.best = std::max(region.best, worse.objective);
+  })));
 }
 
 }  // namespace

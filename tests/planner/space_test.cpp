@@ -76,7 +76,7 @@ std::set<Key> written_out(const specs::Experiment& experiment, std::int64_t devi
                   if (p == 1 && (kind != 1 || v != 1)) continue;
                   if (kind < 2 && v != 1) continue;
                   if (kind == 2 && (v < 2 || p * v > layers)) continue;
-                  if (kind == 2 && !search.uneven_stages && layers % (p * v) != 0) continue;
+                  if (kind == 2 && layers % (p * v) != 0) continue;
                   if (p > 1 && !in(search.virtual_stages, v)) continue;
                   for (int s = 0; s < (t > 1 && experiment.training.sequence_length / c % t == 0 ? 2 : 1);
                        ++s)

@@ -20,22 +20,36 @@ struct WhyNotOptions {
   std::vector<std::string> settings;
 };
 
+/// The reader refuses what can never be legal: that is the answer here. A key or value it does not understand
+/// is bad input.
+bool answer_illegal(const specs::Plan& plan, const std::string& question,
+                    const specs::Diagnostics& diagnostics, Invocation& invocation) {
+  planner::WhyNot answer;
+  for (const specs::Diagnostic& diagnostic : diagnostics.entries())
+    if (diagnostic.severity == specs::Severity::error) {
+      if (!diagnostic.message.starts_with("search.")) return invocation.refuse(diagnostics);
+      answer.reasons.push_back(diagnostic.message);
+    }
+  invocation.print(planner::why_not_report(plan, answer, question));
+  return true;
+}
+
 bool run(const WhyNotOptions& options, Invocation& invocation) {
   const auto plan = specs::read_plan(options.path);
   if (!plan) return invocation.refuse(plan.diagnostics);
   invocation.print(plan.diagnostics);
   const auto settings = as_search_settings(options.settings);
   if (!settings) return invocation.refuse(settings.diagnostics);
+  const std::string words = fmt::format("{}", fmt::join(options.settings, ", "));
   specs::Experiment free_inputs = plan->inputs;
   const specs::Objective objective = free_inputs.search.objective;
   free_inputs.search = {};
   free_inputs.search.objective = objective;
   const auto question = with_settings(free_inputs, *settings);
-  if (!question) return invocation.refuse(question.diagnostics);
+  if (!question) return answer_illegal(*plan, words, question.diagnostics, invocation);
   const auto answer = planner::why_not(*plan, *question);
   if (!answer) return invocation.refuse(answer.diagnostics);
-  invocation.print(
-      planner::why_not_report(*plan, *answer, fmt::format("{}", fmt::join(options.settings, ", "))));
+  invocation.print(planner::why_not_report(*plan, *answer, words));
   return true;
 }
 
