@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "specs/interchange/hugging_face.h"
 #include "specs/language/read_experiment.h"
 #include "specs/language/write_experiment.h"
 
@@ -45,7 +46,7 @@ void add_format_option(CLI::App& verb, Invocation& invocation) {
 }
 
 specs::Result<specs::Experiment> read(const ExperimentInput& input) {
-  return specs::read_experiment(input.path, input.settings);
+  return specs::read_experiment(input.path, input.settings, specs::import_hugging_face);
 }
 
 specs::Result<specs::Experiment> with_settings(const specs::Experiment& experiment,

@@ -12,6 +12,7 @@
 #include "cli/dsplan/verbs/verbs.h"
 #include "planner/report/sweep_report.h"
 #include "planner/sweep.h"
+#include "specs/interchange/hugging_face.h"
 #include "specs/language/text_file.h"
 #include "specs/plan/plan_json.h"
 
@@ -54,7 +55,8 @@ std::string file_of(const CompileOptions& options, std::size_t point, std::size_
 }
 
 bool run(const CompileOptions& options, Invocation& invocation) {
-  const auto points = specs::read_sweep(options.input.path, options.input.settings);
+  const auto points =
+      specs::read_sweep(options.input.path, options.input.settings, specs::import_hugging_face);
   if (!points) return invocation.refuse(points.diagnostics);
   invocation.print(points.diagnostics);
   specs::Diagnostics failures;
