@@ -11,12 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/comm/agreement.h"
 #include "runtime/checkpoint/checkpoint_error.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/save.h"
 #include "runtime/checkpoint/storage_file.h"
+#include "runtime/comm/agreement.h"
 
 namespace runtime {
 

@@ -9,11 +9,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "runtime/comm/agreement.h"
 #include "runtime/checkpoint/checkpoint_error.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/safetensors.h"
 #include "runtime/checkpoint/storage_file.h"
+#include "runtime/comm/agreement.h"
 #include "runtime/model/counter_random.h"
 
 namespace runtime {

@@ -64,8 +64,7 @@ void GradientReducer::accumulated(ParameterBlock& block) {
 
 void GradientReducer::reduce_tied() {
   for (const Bucket& bucket : registry_.buckets())
-    if (bucket.tied && !options_.faults.skip_tied_reduction)
-      mesh_.embedding().all_reduce(bucket.gradients);
+    if (bucket.tied && !options_.faults.skip_tied_reduction) mesh_.embedding().all_reduce(bucket.gradients);
 }
 
 void GradientReducer::reduce_stage(std::int64_t stage) {

@@ -43,8 +43,8 @@ const std::vector<Room>& rooms() {
       {"tests/cli/dsplan", {"tests", "cli", "planner", "cost_models", "specs"}},
       {"tests/cli/dsrun", {"tests", "cli", "runtime", "specs"}, true},
       {"tests", {"tests", "cli", "planner", "cost_models", "specs"}},
-      {"bench/runtime", {"bench", "runtime", "specs"}, true},
-      {"bench", {"bench", "planner", "cost_models", "specs"}},
+      {"bench/runtime", {"bench", "tests", "runtime", "specs"}, true},
+      {"bench", {"bench", "tests", "planner", "cost_models", "specs"}},
   };
   return all;
 }
