@@ -17,6 +17,7 @@ namespace cli {
 struct DsrunArguments {
   std::string plan;
   std::optional<std::string> data;
+  std::int64_t data_tokens = 0;              ///< 0: all
   std::optional<std::string> run_directory;  ///< nothing: runs/<name of the experiment>
   std::optional<std::int64_t> steps;
   bool resume = false;

@@ -51,6 +51,7 @@ specs::Result<runtime::RunOptions> read_options(const DsrunArguments& arguments)
   options.schedule = std::move(*schedule);
   options.plan_text = std::move(*text);
   if (arguments.data) options.data = *arguments.data;
+  options.data_tokens = arguments.data_tokens;
   options.steps = arguments.steps;
   options.directory_use = {
       .resume = arguments.resume, .overwrite = arguments.overwrite, .dry_run = arguments.dry_run};

@@ -141,7 +141,8 @@ class TrainingRun {
       throw RunError(
           exit_bad_input,
           "no data: LibTorch's headers, the default text, are not on this machine; give --data PATH");
-    auto opened = runtime::open_data(*path, training(), options_.plan.inputs.model.vocabulary);
+    auto opened =
+        runtime::open_data(*path, training(), options_.plan.inputs.model.vocabulary, options_.data_tokens);
     if (!opened.ok()) throw RunError(exit_bad_input, text_of(opened.diagnostics));
     data_ = std::make_unique<TrainingData>(std::move(*opened));
     loader_ =

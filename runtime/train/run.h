@@ -20,6 +20,7 @@ struct RunOptions {
   std::string plan_text;     ///< as read: copied into the run directory, and the same on all ranks
   std::filesystem::path run_directory;
   std::optional<std::filesystem::path> data;  ///< nothing: the default text
+  std::int64_t data_tokens = 0;               ///< only the first ones are used; 0: all
   /// The last step; nothing: the plan's. The learning rate follows the plan's steps all the same.
   std::optional<std::int64_t> steps;
   /// Resume: from the newest whole checkpoint, where there is one. Dry run: connect, build the model, train

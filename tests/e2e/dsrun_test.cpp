@@ -304,6 +304,23 @@ TEST_F(Dsrun, MissingDataIsNamed) {
   EXPECT_EQ(occurrences(process->errors(), "error: "), 1) << process->errors();
 }
 
+TEST_F(Dsrun, TooLittleDataIsRefusedWithTheNumbers) {
+  for (const char* limit : {"40", "1"}) {
+    const auto process = train({}, {"--data-tokens", limit, "--overwrite"});
+    EXPECT_EQ(process->wait(), 2);
+    EXPECT_THAT(process->errors(), HasSubstr("too little text for one batch"));
+    EXPECT_THAT(process->errors(), HasSubstr(std::string(limit) + " tokens"));
+  }
+  EXPECT_FALSE(std::filesystem::exists(run_directory() / "metrics.jsonl"));
+}
+
+TEST_F(Dsrun, MeasuresTheHeldBackLossDuringTrainingWhereAsked) {
+  const auto process = train({.data = 2, .steps = 5, .evaluate_every = 2});
+  ASSERT_EQ(process->wait(), 0) << process->errors();
+  // After steps 2 and 4, and in the summary.
+  EXPECT_EQ(occurrences(process->output(), "held-back loss"), 3) << process->output();
+}
+
 TEST_F(Dsrun, PlansThatAreMissingBrokenOrNonsenseAreRefused) {
   EXPECT_EQ(start({"absent.json"})->wait(), 2);
   write_file(folder() / "plan.json", "{");

@@ -67,6 +67,7 @@ specs::TrainingSpec small_training(const SmallPlan& small) {
   training.steps = small.steps;
   training.checkpoint_every = small.checkpoint_every;
   training.data.evaluation_batches = 2;
+  training.data.evaluate_every = small.evaluate_every;
   return training;
 }
 

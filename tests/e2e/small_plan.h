@@ -16,6 +16,7 @@ struct SmallPlan {
   std::int64_t zero_stage = 0;
   std::int64_t steps = 6;
   std::int64_t checkpoint_every = 0;
+  std::int64_t evaluate_every = 0;
   specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
   std::int64_t virtual_stages = 1;
   specs::Recomputation recomputation = specs::Recomputation::none;
