@@ -82,6 +82,24 @@ TEST_F(BatchLoaderTest, RanksReadDisjointSamplesAndTogetherTheWholeEpoch) {
   for (std::int64_t sample = 0; sample < samples; ++sample) EXPECT_EQ(seen.count(sample), global_batch);
 }
 
+TEST_F(BatchLoaderTest, TenSamplesOnFourRanksGoOnIntoTheNextEpochWithEveryRankDoingEveryStep) {
+  training_.global_batch = 4;
+  training_.data.held_back_fraction = 0;
+  const auto ten = open_data(folder_.write("ten", std::string(10 * length + 1, 'x')), training_, 256);
+  ASSERT_TRUE(ten);
+  ASSERT_EQ(ten->training.sequences(), 10);
+  specs::Placement placement;
+  placement.micro_batch = 1;
+  std::vector<int> times(10, 0);
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const BatchLoader reader(*ten, training_, placement, rank);
+    ASSERT_EQ(reader.micro_batches(), 1);
+    for (std::int64_t step = 0; step < 5; ++step)
+      for (const std::int64_t sample : reader.samples(step * 4, 0)) ++times[static_cast<std::size_t>(sample)];
+  }
+  EXPECT_EQ(times, std::vector<int>(10, 2));  // 5 steps of 4 are two epochs of 10
+}
+
 TEST_F(BatchLoaderTest, AReaderStartedAnywhereGoesOnAsOneThatNeverStopped) {
   ASSERT_TRUE(data_);
   const BatchLoader whole = loader(2, 2, 1);
