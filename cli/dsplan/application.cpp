@@ -8,9 +8,26 @@
 #include "cli/dsplan/invocation.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "cli/version.h"
+#include "specs/diagnostics/diagnostic.h"
 
 namespace cli {
 namespace {
+
+/// The word that stands where a verb should and is none.
+std::string unknown_verb(const CLI::App& app, const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front().starts_with('-')) return {};
+  for (const CLI::App* verb : app.get_subcommands({}))
+    if (verb->get_name() == arguments.front()) return {};
+  return arguments.front();
+}
+
+void print_unknown_verb(const CLI::App& app, const std::string& word, std::ostream& err) {
+  std::vector<std::string> known;
+  for (const CLI::App* verb : app.get_subcommands({})) known.push_back(verb->get_name());
+  err << "dsplan: unknown verb \"" << word << '"';
+  if (const auto nearest = specs::nearest_name(word, known)) err << "; did you mean \"" << *nearest << "\"?";
+  err << "\nRun with --help for more information.\n";
+}
 
 constexpr const char* exit_codes =
     "Exit codes: 0 done, 1 the answer is no, 2 bad input, 3 internal or system failure.";
@@ -25,6 +42,10 @@ int run_dsplan(const std::vector<std::string>& arguments, std::ostream& out, std
   app.footer(exit_codes);
   app.require_subcommand(1);
   for (const auto add_verb : all_verbs) add_verb(app, invocation);
+  if (const std::string word = unknown_verb(app, arguments); !word.empty()) {
+    print_unknown_verb(app, word, err);
+    return exit_bad_input;
+  }
   try {
     std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
     app.parse(std::move(reversed));

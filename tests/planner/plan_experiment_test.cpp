@@ -30,7 +30,8 @@ specs::Experiment experiment_of(const std::vector<std::string>& settings = {}) {
 
 /// A model and a cluster small enough that a search takes milliseconds.
 specs::Experiment small_experiment(const std::vector<std::string>& settings = {}) {
-  std::vector<std::string> all{"cluster.nodes=1", "training.global_batch=16", "model.preset=gpt2-xl"};
+  std::vector<std::string> all{"cluster.nodes=1", "training.global_batch=16", "model.preset=gpt2-medium",
+                               "training.sequence_length=1024", "training.tokens=0"};
   all.insert(all.end(), settings.begin(), settings.end());
   return experiment_of(all);
 }
@@ -119,7 +120,7 @@ TEST(PlanExperiment, AnIllegalRestrictionIsAnsweredWithItsEquation) {
   const auto outcome = plan_experiment(experiment);
   ASSERT_TRUE(outcome.ok());
   ASSERT_TRUE(outcome->infeasibility.has_value());
-  EXPECT_THAT(outcome->infeasibility->reasons.at(0), HasSubstr("25 heads % tensor 3 = 1"));
+  EXPECT_THAT(outcome->infeasibility->reasons.at(0), HasSubstr("16 heads % tensor 3 = 1"));
 }
 
 Verdict verdict_of(const specs::Plan& plan, const std::vector<std::string>& question) {
@@ -130,8 +131,10 @@ Verdict verdict_of(const specs::Plan& plan, const std::vector<std::string>& ques
 
 TEST(WhyNot, TellsTheVerdictsApart) {
   const specs::Plan plan = plan_of(small_experiment({"search.micro_batch=[1]", "search.tensor=[1]"}));
-  EXPECT_EQ(verdict_of(plan, {"search.pipeline=[8]", "search.data=[2]"}), Verdict::illegal);
-  EXPECT_EQ(verdict_of(plan, {"search.tensor=[5]"}), Verdict::excluded_by_search);
+  specs::Experiment illegal = small_experiment();
+  illegal.search.tensor = {3};
+  EXPECT_EQ(why_not(plan, illegal)->verdict, Verdict::illegal);
+  EXPECT_EQ(verdict_of(plan, {"search.tensor=[2]"}), Verdict::excluded_by_search);
   EXPECT_EQ(verdict_of(plan, {"search.tensor=[1]", "search.micro_batch=[1]"}), Verdict::chosen);
   EXPECT_EQ(
       verdict_of(plan, {"search.tensor=[1]", "search.micro_batch=[1]", "search.recomputation=[\"full\"]"}),
