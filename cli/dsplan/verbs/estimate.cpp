@@ -60,11 +60,20 @@ bool print_price(const specs::Result<planner::PricedPlan>& priced, Invocation& i
   return true;
 }
 
+bool refuse_both(const std::string& setting, Invocation& invocation) {
+  specs::Diagnostics diagnostics;
+  diagnostics.error({}, "--plan names the whole placement, " + setting + " a part of it",
+                    "give one of the two");
+  return invocation.refuse(diagnostics);
+}
+
 bool run(const EstimateOptions& options, Invocation& invocation) {
   auto experiment = read(options.input);
   if (!experiment) return invocation.refuse(experiment.diagnostics);
   invocation.print(experiment.diagnostics);
   if (!options.plan_path.empty()) {
+    if (const auto given = options.placement_settings(); !given.empty())
+      return refuse_both(given.front(), invocation);
     const auto plan = specs::read_plan(options.plan_path);
     if (!plan) return invocation.refuse(plan.diagnostics);
     return print_price(planner::price_placement(*experiment, plan->placement), invocation);
@@ -85,13 +94,12 @@ void add_estimate_verb(CLI::App& app, Invocation& invocation) {
   verb->footer("Dimensions that are left out are chosen at their best among those given.");
   auto options = std::make_shared<EstimateOptions>();
   add_experiment_input(*verb, options->input);
-  CLI::Option* plan =
-      verb->add_option("--plan", options->plan_path, "Price the placement of this plan under SPEC");
+  verb->add_option("--plan", options->plan_path,
+                   "Price the placement of this plan under SPEC (without the options below)");
   for (std::size_t option = 0; option < placement_options.size(); ++option)
     verb->add_option(std::string(placement_options[option].flag), options->values[option],
                      std::string(placement_options[option].help))
-        ->type_name("VALUE")
-        ->excludes(plan);
+        ->type_name("VALUE");
   add_format_option(*verb, invocation);
   verb->callback([options, &invocation] { run(*options, invocation); });
 }
