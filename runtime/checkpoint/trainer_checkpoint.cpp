@@ -13,6 +13,7 @@ SavedCheckpoint save_trainer(const std::filesystem::path& checkpoints, Trainer& 
   state.optimizer_updates = trainer.optimizer().updates();
   if (state.optimizer_updates > 0) state.learning_rate = learning_rate(training, state.optimizer_updates - 1);
   state.seed = training.seed;
+  state.loss_scaler = trainer.loss_scaler().state();
   state.plan_hash = progress.plan_hash;
   return save_checkpoint(checkpoints, state, tensor_pieces(trainer.optimizer()), trainer.mesh().world());
 }
@@ -23,6 +24,7 @@ std::optional<LoadedCheckpoint> resume_trainer(const std::filesystem::path& chec
   if (!loaded) return loaded;
   trainer.optimizer().set_updates(loaded->state.optimizer_updates);
   trainer.optimizer().parameters_from_masters();
+  trainer.loss_scaler().restore(loaded->state.loss_scaler);
   return loaded;
 }
 

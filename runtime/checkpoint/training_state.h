@@ -5,16 +5,9 @@
 #include <cstdint>
 #include <string>
 
-namespace runtime {
+#include "runtime/optimizer/loss_scaler.h"
 
-/// Of fp16 training; neutral otherwise.
-struct LossScalerState {
-  double scale = 1;
-  std::int64_t good_steps = 0;  ///< since the last overflow or growth
-  std::int64_t hysteresis_left = 0;
-  std::int64_t skipped_steps = 0;
-  bool operator==(const LossScalerState&) const = default;
-};
+namespace runtime {
 
 struct TrainingState {
   std::int64_t step = 0;              ///< done

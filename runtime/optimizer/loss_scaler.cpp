@@ -5,13 +5,14 @@
 namespace runtime {
 
 LossScaler::LossScaler(const specs::LossScalingSpec& spec, bool enabled) : spec_(spec), enabled_(enabled) {
-  if (enabled_) state_ = {spec_.initial_scale, 0, spec_.hysteresis};
+  if (enabled_) state_ = {spec_.initial_scale, 0, spec_.hysteresis, 0};
 }
 
 void LossScaler::update(bool finite) {
   if (!enabled_) return;
   if (!finite) {
-    state_.steps_since_overflow = 0;
+    state_.good_steps = 0;
+    ++state_.skipped_steps;
     exhausted_ = state_.scale <= spec_.minimum_scale;
     if (state_.hysteresis_left > 1)
       --state_.hysteresis_left;
@@ -20,10 +21,14 @@ void LossScaler::update(bool finite) {
     return;
   }
   exhausted_ = false;
-  if (++state_.steps_since_overflow < spec_.window) return;
-  state_.steps_since_overflow = 0;
+  if (++state_.good_steps < spec_.window) return;
+  state_.good_steps = 0;
   state_.hysteresis_left = spec_.hysteresis;
   state_.scale *= spec_.factor;
+}
+
+void LossScaler::restore(const LossScalerState& state) {
+  if (enabled_ && state.hysteresis_left > 0) state_ = state;
 }
 
 }  // namespace runtime

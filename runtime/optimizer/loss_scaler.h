@@ -7,18 +7,20 @@
 
 namespace runtime {
 
+/// Of fp16 training; neutral otherwise.
+struct LossScalerState {
+  double scale = 1;
+  std::int64_t good_steps = 0;  ///< since the last overflow or growth
+  std::int64_t hysteresis_left = 0;
+  std::int64_t skipped_steps = 0;
+  bool operator==(const LossScalerState&) const = default;
+};
+
 /// As in DeepSpeed: a step whose gradients overflow uses up one of `hysteresis`; with the last one gone,
 /// every further one divides the scale by `factor`. After `window` steps without overflow the scale grows by
 /// `factor` and the hysteresis is full again.
 class LossScaler {
  public:
-  struct State {
-    double scale = 1;
-    std::int64_t steps_since_overflow = 0;
-    std::int64_t hysteresis_left = 1;
-    bool operator==(const State&) const = default;
-  };
-
   /// Disabled: the scale stays 1, whatever happens.
   LossScaler(const specs::LossScalingSpec& spec, bool enabled);
 
@@ -28,14 +30,15 @@ class LossScaler {
   /// The last step overflowed at the smallest scale: training cannot go on.
   bool exhausted() const { return exhausted_; }
 
-  const State& state() const { return state_; }
-  void restore(const State& state) { state_ = state; }
+  const LossScalerState& state() const { return state_; }
+  /// Of a checkpoint; the neutral state of a run in another precision is passed over.
+  void restore(const LossScalerState& state);
 
  private:
   specs::LossScalingSpec spec_;
   bool enabled_;
   bool exhausted_ = false;
-  State state_;
+  LossScalerState state_;
 };
 
 }  // namespace runtime

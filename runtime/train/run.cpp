@@ -227,16 +227,29 @@ class TrainingRun {
     const StepResult result = trainer_->step(batch);
     const double seconds = seconds_since(start);
     const std::int64_t peak = tensor_memory().peak_bytes;
-    if (!std::isfinite(result.loss) || !std::isfinite(result.gradient_norm))
-      throw RunError(exit_non_finite,
-                     fmt::format("step {}: loss {} and gradient norm {} are not both finite; the "
-                                 "weights are those of step {}",
-                                 step, result.loss, result.gradient_norm, step - 1));
+    if (!result.updated) check_skipped(step, result);
     const std::vector<StepMeasurement> all = gather_measurements(*metrics_group_, {peak, data_wait});
     step_seconds_.push_back(seconds);
     if (step == first_step_) summary_.first_loss = result.loss;
     summary_.last_loss = result.loss;
     record(step, result, seconds, all);
+  }
+
+  /// A step that changed nothing: fp16 goes on at a smaller loss scale while there is one, all else ends.
+  void check_skipped(std::int64_t step, const StepResult& result) {
+    if (const std::string culprit = trainer_->first_non_finite_gradient(); !culprit.empty())
+      log_.warning(fmt::format("step {}: the gradient of {} is not finite on this rank", step, culprit));
+    if (trainer_->loss_scaler().exhausted())
+      throw RunError(
+          exit_non_finite,
+          fmt::format("step {}: gradients overflow at the smallest loss scale, {}; the weights are "
+                      "those of the last step that did not",
+                      step, result.loss_scale));
+    if (training().precision == specs::Precision::fp16) return;
+    throw RunError(exit_non_finite,
+                   fmt::format("step {}: loss {} and gradient norm {} are not both finite; the "
+                               "weights are those of step {}",
+                               step, result.loss, result.gradient_norm, step - 1));
   }
 
   void record(std::int64_t step, const StepResult& result, double seconds,

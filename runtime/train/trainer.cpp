@@ -133,6 +133,12 @@ StepResult Trainer::step(const std::vector<MicroBatch>& micro_batches) {
   return result;
 }
 
+std::string Trainer::first_non_finite_gradient() const {
+  for (const Parameter* parameter : registry_.parameters())
+    if (!parameter->gradient.isfinite().all().item<bool>()) return parameter->name();
+  return {};
+}
+
 double Trainer::evaluate(const std::vector<MicroBatch>& micro_batches) {
   const double loss = executor_->evaluate(pipeline_input(micro_batches));
   const at::Tensor sum = at::zeros({1}, at::kDouble);

@@ -62,6 +62,9 @@ class Trainer {
   /// Mean loss per target token over the micro-batches of all replicas, without dropout.
   double evaluate(const std::vector<MicroBatch>& micro_batches);
 
+  /// In the order of the forward pass, of the parameters of this rank; empty where all are finite.
+  std::string first_non_finite_gradient() const;
+
   ParameterRegistry& parameters() { return registry_; }
   const ParameterRegistry& parameters() const { return registry_; }
   Optimizer& optimizer() { return *optimizer_; }
