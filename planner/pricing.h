@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "cost_models/estimate.h"
 #include "specs/language/experiment.h"
@@ -30,8 +31,9 @@ class Pricer {
   bool fits_host(const Price& price) const { return price.peak_host_bytes_per_node <= usable_host_bytes(); }
 };
 
-/// Step time comes from the estimator's quick form; the other objectives from the full account, which is
-/// slower.
+/// Step time comes from the estimator's quick form. Cost and energy are step time by a rate that the number
+/// of devices fixes: the full account of the first placement of each world size gives it. Goodput needs the
+/// full account of every placement, which is ten times slower. Not for several threads at once.
 class EstimatorPricer : public Pricer {
  public:
   /// Keeps references.
@@ -42,10 +44,13 @@ class EstimatorPricer : public Pricer {
   std::int64_t usable_host_bytes() const override { return usable_host_bytes_; }
 
  private:
+  double full_objective(const specs::RegularPlacement& placement) const;
+
   const specs::Experiment& experiment_;
   const cost_models::Estimator& estimator_;
   std::int64_t usable_device_bytes_ = 0;
   std::int64_t usable_host_bytes_ = 0;
+  mutable std::map<std::int64_t, double> objective_per_second_;  ///< by world size
 };
 
 /// The objective in its own unit, from a full account: seconds, dollars or joules per step; for goodput,

@@ -7,6 +7,7 @@
 
 #include "cost_models/estimate.h"
 #include "planner/price_placement.h"
+#include "planner/pricing.h"
 #include "planner/sweep.h"
 #include "planner/verify_certificate.h"
 #include "planner/what_if.h"
@@ -85,6 +86,20 @@ TEST(PlanExperiment, TheSearchPricesAsTheFullAccountDoes) {
     EXPECT_NEAR(cost.step_seconds, runner_up.step_seconds, 1e-9 * cost.step_seconds);
     EXPECT_EQ(cost.peak_device_bytes, runner_up.peak_device_bytes);
     EXPECT_GE(runner_up.objective, plan.objective);
+  }
+}
+
+TEST(PlanExperiment, EveryObjectiveIsPricedAsTheFullAccountDoes) {
+  for (const char* objective : {"cost", "energy", "goodput"}) {
+    const specs::Plan plan =
+        plan_of(small_experiment({std::string("search.objective=") + objective, "search.idle_nodes=1",
+                                  "cluster.nodes=2", "cluster.failures_per_node_hour=0.001"}));
+    const cost_models::Estimator estimator(plan.inputs);
+    EXPECT_GT(plan.objective, 0) << objective;
+    for (const specs::RunnerUp& runner_up : plan.runners_up) {
+      const double full = objective_of(plan.inputs.search.objective, estimator.estimate(runner_up.placement));
+      EXPECT_NEAR(runner_up.objective, full, 1e-9 * full) << objective;
+    }
   }
 }
 
