@@ -37,7 +37,9 @@ endif()
 
 find_program(DSPLAN_MOLD mold)
 if(DSPLAN_MOLD)
-  add_link_options(-fuse-ld=mold)
+  # Debian's mold 1.10 may lay the read-only-after-relocation segment on no page boundary, and such a program does
+  # not start ("cannot apply additional memory protection after relocation").
+  add_link_options(-fuse-ld=mold -Wl,-z,norelro)
 endif()
 
 # Paths relative to the source tree, so that several checkouts share what one of them has compiled.

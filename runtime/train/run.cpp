@@ -175,7 +175,7 @@ class TrainingRun {
     if (speaks())
       metrics_file_ =
           std::make_unique<MetricsFile>(options_.run_directory / "metrics.jsonl", first_step_ - 1);
-    peak_bytes_.assign(static_cast<std::size_t>(identity_.world_size), 0);
+    peak_bytes_.assign(static_cast<std::size_t>(identity_.world_size), {});
     check_batches(*loader_, consumed_before(first_step_), mesh_->coordinates().data, mesh_->world());
     const std::int64_t every = training().checkpoint_every;
     for (std::int64_t step = first_step_; step <= total_steps(); ++step) {
@@ -264,7 +264,7 @@ class TrainingRun {
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       metrics.data_wait_seconds = std::max(metrics.data_wait_seconds, all[rank].data_wait_seconds);
       metrics.peak_tensor_bytes.push_back(all[rank].peak_tensor_bytes);
-      peak_bytes_[rank] = std::max(peak_bytes_[rank], all[rank].peak_tensor_bytes);
+      peak_bytes_[rank].push_back(static_cast<double>(all[rank].peak_tensor_bytes));
     }
     if (metrics_file_) metrics_file_->write(metrics);
     log_.debug(to_json_line(metrics));
@@ -296,9 +296,12 @@ class TrainingRun {
     for (std::size_t rank = 0; rank < peak_bytes_.size(); ++rank) {
       const auto stage = static_cast<std::size_t>(
           coordinates_of(options_.plan.placement, static_cast<std::int64_t>(rank)).pipeline);
-      summary_.memory[stage].measured_bytes =
-          std::max(summary_.memory[stage].measured_bytes, peak_bytes_[rank]);
-      summary_.memory[stage].predicted_bytes = prediction.device_bytes(static_cast<std::int64_t>(stage));
+      PipelineRankMemory& memory = summary_.memory[stage];
+      for (double peak : peak_bytes_[rank])
+        memory.worst_bytes = std::max(memory.worst_bytes, static_cast<std::int64_t>(peak));
+      memory.measured_bytes =
+          std::max(memory.measured_bytes, static_cast<std::int64_t>(median(peak_bytes_[rank])));
+      memory.predicted_bytes = prediction.device_bytes(static_cast<std::int64_t>(stage));
     }
     summary_.run_directory = options_.run_directory;
     say("\n" + render(summary_));
@@ -319,7 +322,7 @@ class TrainingRun {
   std::int64_t first_step_ = 1;
   std::int64_t consumed_at_start_ = 0;
   std::vector<double> step_seconds_;
-  std::vector<std::int64_t> peak_bytes_;  ///< by rank, the largest of any step
+  std::vector<std::vector<double>> peak_bytes_;  ///< by rank, then by step
   RunSummary summary_;
 };
 

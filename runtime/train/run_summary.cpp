@@ -39,8 +39,12 @@ std::string memory_lines(const RunSummary& summary) {
     const auto predicted = static_cast<double>(memory.predicted_bytes);
     const std::string name =
         summary.memory.size() == 1 ? "peak memory" : fmt::format("peak memory, stage {}", rank);
-    text += line(name, fmt::format("{:.1f} MiB a rank, predicted {:.1f} MiB{}", measured / mebibyte,
-                                   predicted / mebibyte, deviation(measured, predicted)));
+    std::string worst;
+    if (memory.worst_bytes > memory.measured_bytes)
+      worst =
+          fmt::format("; {:.1f} MiB in the worst step", static_cast<double>(memory.worst_bytes) / mebibyte);
+    text += line(name, fmt::format("{:.1f} MiB a rank, predicted {:.1f} MiB{}{}", measured / mebibyte,
+                                   predicted / mebibyte, deviation(measured, predicted), worst));
   }
   return text;
 }

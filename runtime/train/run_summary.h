@@ -8,9 +8,11 @@
 
 namespace runtime {
 
-/// The largest peak of the ranks that a pipeline rank consists of.
+/// Peaks of the ranks that a pipeline rank consists of. What a collective still holds when the next one
+/// begins differs from step to step, so the step in the middle stands for all, beside the worst.
 struct PipelineRankMemory {
-  std::int64_t measured_bytes = 0;
+  std::int64_t measured_bytes = 0;  ///< of the fullest rank, the median over the steps
+  std::int64_t worst_bytes = 0;     ///< of any rank in any step
   std::int64_t predicted_bytes = 0;
 };
 

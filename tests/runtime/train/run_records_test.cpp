@@ -25,18 +25,21 @@ TEST(RunSummary, ShowsFiguresBesideThePredictedOnes) {
   summary.step_seconds = 0.11;
   summary.predicted_step_seconds = 0.1;
   summary.tokens_per_second = 1234567;
-  summary.memory = {{std::int64_t{90} << 20, std::int64_t{100} << 20}};
+  summary.memory = {{.measured_bytes = std::int64_t{90} << 20,
+                     .worst_bytes = std::int64_t{95} << 20,
+                     .predicted_bytes = std::int64_t{100} << 20}};
   summary.run_directory = "runs/quick";
   summary.checkpoint = "runs/quick/checkpoints/step-200";
-  EXPECT_EQ(render(summary),
-            "  training loss       5.5000 at the first step, 2.2500 at step 200\n"
-            "  held-back loss      2.5000 nats/byte, below the byte entropy 3.1250\n"
-            "  step time           0.1100 s, predicted 0.1000 s (+10.0 %)\n"
-            "  throughput          1,234,567 tokens/s\n"
-            "  peak memory         90.0 MiB a rank, predicted 100.0 MiB (-10.0 %)\n"
-            "  checkpoint          runs/quick/checkpoints/step-200\n"
-            "  metrics             runs/quick/metrics.jsonl\n"
-            "  logs                runs/quick/logs\n");
+  EXPECT_EQ(
+      render(summary),
+      "  training loss       5.5000 at the first step, 2.2500 at step 200\n"
+      "  held-back loss      2.5000 nats/byte, below the byte entropy 3.1250\n"
+      "  step time           0.1100 s, predicted 0.1000 s (+10.0 %)\n"
+      "  throughput          1,234,567 tokens/s\n"
+      "  peak memory         90.0 MiB a rank, predicted 100.0 MiB (-10.0 %); 95.0 MiB in the worst step\n"
+      "  checkpoint          runs/quick/checkpoints/step-200\n"
+      "  metrics             runs/quick/metrics.jsonl\n"
+      "  logs                runs/quick/logs\n");
 }
 
 TEST(RunSummary, SaysWhereTheLossIsNotBelowTheEntropyAndShowsEachStage) {
