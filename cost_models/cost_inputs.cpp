@@ -152,8 +152,8 @@ class Resolver {
     rates.context_loss = constants_.value("attention.context_parallel_loss");
     if (on_cpu()) {
       rates.peak_flops_per_second = inputs.gemm.flops_per_second;
-      rates.flash_efficiency = 0.6;
-      rates.unfused_flops_per_second = inputs.gemm.flops_per_second * 0.6;
+      rates.flash_efficiency = constants_.value("cpu.attention_efficiency");
+      rates.unfused_flops_per_second = inputs.gemm.flops_per_second * rates.flash_efficiency;
       rates.misaligned_factor = 1;
       return;
     }
@@ -166,8 +166,7 @@ class Resolver {
   void resolve_launch(CostInputs& inputs) const {
     LaunchRates& launch = inputs.launch;
     if (on_cpu()) {
-      // About 40 operators a layer in each direction of eager execution.
-      launch.layer_seconds = 40 * device_.operator_seconds;
+      launch.layer_seconds = constants_.value("cpu.layer_operators") * device_.operator_seconds;
       launch.overlap_power = 1;  // the host is the device
       return;
     }
@@ -291,6 +290,7 @@ class Resolver {
     inputs.recompute_fraction_sharded = on_cpu() ? 1 : constants_.value("recompute.forward_fraction.sharded");
     inputs.recompute_operators = constants_.value("recompute.selective_operators");
     inputs.optimizer_traffic = constants_.value("optimizer.traffic_factor");
+    inputs.power_fraction = constants_.value("energy.power_fraction");
     inputs.fixed_seconds = on_cpu() ? 0 : constants_.value("step.fixed_seconds");
     inputs.tensor_micro_batch_seconds = on_cpu() ? 0 : constants_.value("step.tensor_micro_batch_seconds");
     inputs.activation_offload_exposed = constants_.value("offload.activation_exposed");

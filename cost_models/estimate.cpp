@@ -318,10 +318,8 @@ void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBr
         breakdown.noncausal_model_flops_per_step / (step * devices * peak->second);
   const double nodes = std::ceil(devices / static_cast<double>(node.devices));
   breakdown.cost_per_step_dollars = nodes * node.price_per_hour_dollars * step / 3600;
-  // Training keeps devices near their power limit; 0.85 is the mean draw over the limit of the MLPerf power
-  // runs.
   breakdown.energy_per_step_joules =
-      (devices * node.device.power_watts * 0.85 + nodes * node.power_watts) * step;
+      (devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts) * step;
   add_goodput(inputs, nodes, breakdown);
   if (training.tokens > 0) {
     const double steps = training.tokens / tokens;
