@@ -69,11 +69,15 @@ function(dsplan_tests name)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   target_link_libraries(${name} PRIVATE ${ARG_DEPENDS} ${main} dsplan_warnings)
 
+  # What starts ranks runs alone on a small machine.
+  set(processors 1)
+  if(ARG_LABEL STREQUAL "runtime")
+    set(processors 2)
+  endif()
   set(label_everyday ${ARG_LABEL})
   set(label_nightly nightly)
   if(ARG_ONE_ENTRY)
-    # Two processors: such a test starts several ranks, so that it runs alone on a small machine.
-    set(properties TIMEOUT 900 PROCESSORS 2 ENVIRONMENT OMP_NUM_THREADS=1)
+    set(properties TIMEOUT 900 PROCESSORS ${processors} ENVIRONMENT OMP_NUM_THREADS=1)
     add_test(NAME ${name} COMMAND ${name} "--gtest_filter=-Nightly*"
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES ${properties} LABELS ${label_everyday})
@@ -89,7 +93,7 @@ function(dsplan_tests name)
       gtest_discover_tests(${name} TEST_FILTER "${filter}" TEST_LIST ${name}_${kind}
                            TEST_PREFIX "${name}." DISCOVERY_MODE PRE_TEST
                            WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}"
-                           PROPERTIES TIMEOUT 300 LABELS ${label_${kind}})
+                           PROPERTIES TIMEOUT 300 PROCESSORS ${processors} LABELS ${label_${kind}})
     endforeach()
   endif()
 endfunction()
