@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/capabilities.h"
+#include "runtime/train/trainer.h"
 #include "specs/schedule/lowering.h"
 #include "specs/schedule/text.h"
 #include "specs/schedule/verify.h"
@@ -39,6 +40,10 @@ specs::Result<specs::Schedule> executable_schedule(const specs::Plan& plan, cons
           position,
           fmt::format("device {} is a GPU: training on GPUs is not implemented", group.node.device.name),
           "plan with node = \"localhost\"");
+  if (!result.diagnostics.has_errors())
+    for (const std::string& reason :
+         training_refusals({plan.inputs.model, plan.inputs.training, placement, {}}))
+      result.diagnostics.error(position, reason);
   if (result.diagnostics.has_errors()) return result;
 
   // Unequal shares are refused above, so that there is one schedule for all replicas.

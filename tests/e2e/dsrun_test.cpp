@@ -190,17 +190,17 @@ TEST_F(Dsrun, AKilledRankEndsTheJobWithItsOwnErrorOnceAndNoOrphan) {
   const std::vector<pid_t> ranks = process->children();
   ASSERT_EQ(ranks.size(), 4U);
   kill(ranks[2], SIGKILL);
-  EXPECT_EQ(process->wait(seconds(10)), 10);
+  EXPECT_EQ(process->wait(seconds(20)), 10);
   EXPECT_EQ(process->errors(), "rank 2: error: killed by signal 9 (Killed)\n");
   for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
 }
 
 TEST_F(Dsrun, ARankThatStopsIsATimeoutThatNamesTheCollective) {
-  const auto process = train({.data = 2, .steps = many_steps}, {"--timeout", "2"});
+  const auto process = train({.data = 2, .steps = many_steps}, {"--timeout", "5"});
   ASSERT_TRUE(reaches(2, *process)) << process->errors();
   const std::vector<pid_t> ranks = process->children();
   kill(ranks[1], SIGSTOP);
-  EXPECT_EQ(process->wait(seconds(15)), 11) << process->errors();
+  EXPECT_EQ(process->wait(seconds(40)), 11) << process->errors();
   EXPECT_THAT(process->errors(), HasSubstr("rank 0: error: "));
   EXPECT_THAT(process->errors(), HasSubstr("(ranks 0,1) timed out"));
   for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
@@ -222,7 +222,7 @@ TEST_P(DsrunSignal, EndsEveryRankAndKeepsTheLastWholeCheckpoint) {
   ASSERT_TRUE(reaches(5, *process)) << process->errors();
   const std::vector<pid_t> ranks = process->children();
   process->send_signal(GetParam());
-  EXPECT_EQ(process->wait(seconds(10)), 128 + GetParam());
+  EXPECT_EQ(process->wait(seconds(20)), 128 + GetParam());
   for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
 
   const std::size_t before = metrics_of(run_directory()).size();

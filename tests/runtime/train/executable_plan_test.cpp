@@ -40,5 +40,11 @@ TEST(ExecutablePlan, EveryFeatureThatIsNotImplementedIsTold) {
   EXPECT_THAT(errors, HasSubstr("is a GPU"));
 }
 
+TEST(ExecutablePlan, AModelThatIsNotImplementedIsRefusedBeforeAnyRankStarts) {
+  specs::Plan plan = e2e::make_plan({});
+  plan.inputs.model.attention.qk_norm = true;
+  EXPECT_THAT(errors_of(plan), HasSubstr("plan.json: error: norms on queries and keys are not implemented"));
+}
+
 }  // namespace
 }  // namespace runtime
