@@ -116,7 +116,7 @@ struct CostInputs {
   double recompute_operators = 1;
   double optimizer_traffic = 1;
   double fixed_seconds = 0;
-  double power_fraction = 1;  ///< mean draw of a device over its limit
+  double power_fraction = 1;       ///< mean draw of a device over its limit
   double interval_half_width = 0;  ///< of the natural logarithm of the step time, 80 %
   double tensor_micro_batch_seconds = 0;
   double activation_offload_exposed = 0;
