@@ -206,7 +206,7 @@ class Resolver {
 
   void resolve_memory_bound(CostInputs& inputs, double bandwidth) const {
     MemoryBoundRates& rates = inputs.memory_bound;
-    rates.bytes_per_second = bandwidth;
+    rates.bytes_per_second = bandwidth * (on_cpu() ? constants_.value("cpu.element_wise_efficiency") : 1.0);
     rates.fusion = constants_.value("memory.fusion") * factor("memory.fusion_factor", profile_.constants);
     rates.cast_bytes =
         computes_in_8_bits(training_.precision) ? 3 * constants_.value("memory.cast_traffic") : 0;

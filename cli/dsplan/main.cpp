@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/dsplan/application.h"
+#include "cli/exit_codes.h"
 
 namespace {
 
@@ -22,5 +23,8 @@ cli::TextStyle style_of_terminal() {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  return cli::run_dsplan(arguments, std::cout, std::cerr, style_of_terminal());
+  const int code = cli::run_dsplan(arguments, std::cout, std::cerr, style_of_terminal());
+  if (std::cout.flush()) return code;
+  std::cerr << "error: the output cannot be written\n  remedy: is the disk full, or the reader gone?\n";
+  return cli::exit_internal;
 }

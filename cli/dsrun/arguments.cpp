@@ -9,6 +9,13 @@
 
 namespace cli {
 
+namespace {
+
+constexpr std::int64_t most_steps = 1'000'000'000'000;
+constexpr std::int64_t most_threads = 4096;
+
+}  // namespace
+
 void declare(CLI::App& app, DsrunArguments& arguments) {
   app.description(
       "Trains what a plan describes: starts the plan's ranks on this machine, or joins them when started by "
@@ -23,7 +30,7 @@ void declare(CLI::App& app, DsrunArguments& arguments) {
   app.add_option("--run-dir", arguments.run_directory,
                  "where checkpoints, metrics and logs go; else runs/NAME of the experiment");
   app.add_option("--steps", arguments.steps, "stop after this many optimizer updates; else after the plan's")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, most_steps));
   auto* resume = app.add_flag("--resume", arguments.resume,
                               "go on from the newest whole checkpoint, where there is one");
   app.add_flag("--overwrite", arguments.overwrite, "begin anew where the run folder holds an earlier run")
@@ -36,10 +43,13 @@ void declare(CLI::App& app, DsrunArguments& arguments) {
   app.add_option("--timeout", arguments.timeout_seconds,
                  "seconds until a collective whose peer is absent fails")
       ->check(CLI::Range(0.1, 86400.0))
+      ->check([](const std::string& text) {  // no comparison refuses a number that is none
+        return text.find_first_of("nN") == std::string::npos ? std::string() : text + " is not a number";
+      })
       ->capture_default_str();
   app.add_option("--threads", arguments.threads_per_rank,
                  "of the math libraries, per rank; else cores / ranks")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, most_threads));
   std::map<std::string, runtime::Launcher> launchers;
   for (const auto& [launcher, name] : specs::EnumNames<runtime::Launcher>::names)
     launchers.emplace(std::string(name), launcher);

@@ -108,11 +108,15 @@ int start_ranks(const DsrunArguments& arguments, int argc, char** argv) {
 
 int run(const DsrunArguments& arguments, int argc, char** argv) {
   // A rank of our own launcher is told who it is as torchrun would tell it, whatever --launcher says.
-  const runtime::Launcher launcher =
-      runtime::failure_channel() >= 0 ? runtime::Launcher::torchrun : arguments.launcher;
-  const auto identity = runtime::read_launch_environment(runtime::process_environment(), launcher);
+  const bool ours = runtime::failure_channel() >= 0;
+  const auto identity = runtime::read_launch_environment(
+      runtime::process_environment(), ours ? runtime::Launcher::torchrun : arguments.launcher);
   if (!identity.ok()) return fail(identity.diagnostics);
-  if (identity->has_value()) return join_as_rank(arguments, **identity);
+  if (identity->has_value()) {
+    runtime::RankIdentity rank = **identity;
+    if (ours) rank.launcher = runtime::Launcher::local;
+    return join_as_rank(arguments, rank);
+  }
   return start_ranks(arguments, argc, argv);
 }
 

@@ -33,7 +33,8 @@ specs::Result<specs::Schedule> executable_schedule(const specs::Plan& plan, cons
   const specs::SourcePosition position{.file = file};
   const specs::Placement& placement = plan.placement;
   for (const std::string& reason : capability_refusals(placement, plan.inputs.training))
-    result.diagnostics.error(position, reason, "plan with stack = \"dsrun\"");
+    result.diagnostics.error(
+        position, reason, "plan again with stack = \"dsrun\": dsplan leaves out what dsrun cannot execute");
   for (const specs::ClusterGroup& group : plan.inputs.cluster.groups)
     if (group.node.device.generation != "cpu")
       result.diagnostics.error(

@@ -11,7 +11,7 @@ namespace {
 constexpr double mebibyte = 1024.0 * 1024.0;
 
 std::string line(std::string_view name, const std::string& value) {
-  return fmt::format("  {:<20}{}\n", name, value);
+  return fmt::format("  {:<20}{}{}\n", name, name.size() < 20 ? "" : "  ", value);
 }
 
 /// " (+4.2 %)" of measured against predicted.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include <fmt/format.h>
@@ -13,6 +14,14 @@ namespace specs {
 namespace {
 
 constexpr double largest_exact_integer = 9007199254740992.0;  // 2^53
+
+/// "-4" or "9223372036854775808": written as a number that no quotes would bring into range.
+bool reads_as_outside(const std::string& text, IntegerRange range) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text.empty() || end != text.c_str() + text.size()) return false;
+  return number < static_cast<double>(range.minimum) || number > static_cast<double>(range.maximum);
+}
 
 /// One value or an array of values, as lists may be written.
 std::vector<const Value*> items_of(const Value& value) {
@@ -135,8 +144,11 @@ bool KeyReader::read_integer(const Key& key, const Value& value, IntegerRange ra
     }
     read = static_cast<std::int64_t>(number);
   } else {
-    wrong_type(key, value, "integer",
-               value.kind == ValueKind::text ? "write the number without quotes" : std::string());
+    if (value.kind == ValueKind::text && reads_as_outside(value.text, range))
+      out_of_range(key, value, fmt::format("{} is out of range", value.text), describe(range));
+    else
+      wrong_type(key, value, "integer",
+                 value.kind == ValueKind::text ? "write the number without quotes" : std::string());
     return false;
   }
   const std::string error = range_error(read, range);

@@ -4,7 +4,7 @@ namespace specs {
 
 namespace {
 
-constexpr std::int64_t most_layers = 100'000;
+constexpr std::int64_t most_layers = 2'000;  // the search prices each layer's cut; none published has 200
 constexpr std::int64_t widest = 1'000'000;
 constexpr std::int64_t most_heads = 65'536;
 constexpr std::int64_t largest_vocabulary = 100'000'000;

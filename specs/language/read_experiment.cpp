@@ -101,6 +101,16 @@ std::optional<Document> read_document(std::string_view text, const std::string& 
   return document;
 }
 
+/// The name becomes that of the run's folder.
+void check_name(const std::string& name, CheckReport& report) {
+  const bool odd = std::any_of(name.begin(), name.end(), [](char letter) {
+    return letter == '/' || letter == '\\' || static_cast<unsigned char>(letter) < ' ';
+  });
+  if (odd || name == "." || name == "..")
+    report.error({"name"}, fmt::format("name \"{}\" cannot name a folder", name),
+                 "letters, digits, '-', '_' and '.', without '/'");
+}
+
 Experiment read_values(const Document& document, const Value& root, Diagnostics& diagnostics) {
   Experiment experiment;
   experiment.model = starting_model();
@@ -117,6 +127,7 @@ Experiment read_values(const Document& document, const Value& root, Diagnostics&
   if (experiment.model.name.empty()) experiment.model.name = experiment.name;
   fill_in(experiment);
   CheckReport report(state.positions, state.diagnostics);
+  check_name(experiment.name, report);
   check_model(experiment.model, report);
   check_cluster(experiment.cluster, report);
   check_training(experiment, report);

@@ -75,9 +75,37 @@ Result<std::string> read_text_file(const std::filesystem::path& path) {
   return result;
 }
 
-Diagnostics write_text_file(const std::filesystem::path& path, std::string_view text) {
+namespace {
+
+/// A device, a pipe or a terminal keeps what it is: the text goes straight into it.
+Diagnostics write_through(const std::filesystem::path& path, std::string_view text) {
+  Diagnostics diagnostics;
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.get() < 0 || !write_all(file.get(), text))
+    diagnostics.error(place(path), fmt::format("cannot be written: {}", reason(errno)));
+  return diagnostics;
+}
+
+}  // namespace
+
+Diagnostics write_text_file(const std::filesystem::path& wanted, std::string_view text) {
   Diagnostics diagnostics;
   std::error_code error;
+  if (wanted.empty()) {
+    diagnostics.error({}, "the name of the file to write is empty", "name a file");
+    return diagnostics;
+  }
+  // A link is followed, so that what it names gets the new text and the link stays.
+  const std::filesystem::path path =
+      std::filesystem::is_symlink(wanted, error) ? std::filesystem::weakly_canonical(wanted, error) : wanted;
+  const std::filesystem::file_status status = std::filesystem::status(path, error);
+  if (std::filesystem::is_directory(status)) {
+    diagnostics.error(place(wanted), "is a folder, not a file", "name a file in it");
+    return diagnostics;
+  }
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
+    return write_through(wanted, text);
+  error.clear();
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) {
     diagnostics.error(place(path.parent_path()), fmt::format("cannot be made: {}", error.message()));

@@ -12,7 +12,8 @@ namespace specs {
 /// Errors, each with the file as its place: not there, a folder, unreadable, larger than 16 MiB.
 Result<std::string> read_text_file(const std::filesystem::path& path);
 
-/// Writes beside and renames, so that the file is whole or as before; makes the folder where it is missing.
+/// Writes beside and renames, so that the file is whole or as before; makes the folder where it is missing. A
+/// symbolic link is followed; a device or a pipe is written straight through.
 /// Errors carry the system's reason. Empty: written.
 Diagnostics write_text_file(const std::filesystem::path& path, std::string_view text);
 

@@ -10,6 +10,7 @@ namespace specs {
 namespace {
 
 constexpr std::int64_t most = 1'000'000'000'000;
+constexpr std::int64_t largest_batch = 1'000'000;  // the plan writes one action a micro-batch
 constexpr NumberRange below_one{.minimum = 0, .maximum = 1, .open_maximum = true};
 
 void visit_optimizer(KeyVisitor& visitor, OptimizerSpec& optimizer) {
@@ -92,7 +93,7 @@ void visit_precisions(KeyVisitor& visitor, TrainingSpec& training) {
 
 void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
   visitor.integer({"global_batch", "sequences per optimizer update", "256"}, training.global_batch,
-                  {1, 1'000'000'000});
+                  {1, largest_batch});
   visitor.integer({"sequence_length", "tokens per sequence", "model.positions where learned, else 4096"},
                   training.sequence_length, {1, 1'000'000'000});
   visitor.choice({"precision", "of the computation", "bf16; fp16 where a device has no bf16; fp32 on CPUs"},

@@ -1,8 +1,12 @@
 #include "specs/plan/plan_json.h"
 
 #include <algorithm>
+#include <functional>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -27,9 +31,33 @@ std::string reason_of(const json::parse_error& error) {
   return reason;
 }
 
+/// Keeps the first key that stands twice in one object; the parser alone would take the last.
+class DuplicateKeys {
+ public:
+  bool operator()(int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) open_.emplace_back();
+    if (event == json::parse_event_t::object_end) open_.pop_back();
+    if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second &&
+        first_.empty())
+      first_ = parsed.get<std::string>();
+    return true;
+  }
+  const std::string& first() const { return first_; }
+
+ private:
+  std::vector<std::set<std::string>> open_;
+  std::string first_;
+};
+
 std::optional<json> parse(std::string_view text, const JsonLocator& locator, Diagnostics& diagnostics) {
   try {
-    return json::parse(text);
+    DuplicateKeys duplicates;
+    json document = json::parse(text, std::ref(duplicates));
+    if (duplicates.first().empty()) return document;
+    const std::string quoted = json(duplicates.first()).dump();
+    diagnostics.add(locator.at_offset(text.rfind(quoted), quoted.size(),
+                                      fmt::format("the key {} stands twice in one object", quoted)));
+    return std::nullopt;
   } catch (const json::parse_error& error) {
     const std::size_t offset = error.byte > 0 ? error.byte - 1 : 0;
     const bool at_end = offset >= text.size();

@@ -170,7 +170,7 @@ TEST(Overrides, AreCheckedLikeTheFileAndNamedInErrors) {
             "--set:1:23: error: training.global_batch = 0 is below the minimum of 1\n"
             "    1 | training.global_batch=0\n"
             "      |                       ^\n"
-            "  expected: integer from 1 to 1000000000\n");
+            "  expected: integer from 1 to 1000000\n");
   EXPECT_NE(errors_of(small, {"training.globalbatch=8"}).find("did you mean \"global_batch\"?"),
             std::string::npos);
   EXPECT_NE(errors_of(small, {"search.tensor=[1,"}).find("--set:1:"), std::string::npos);
