@@ -229,6 +229,9 @@ class Resolver {
       base.network_step_seconds = network_.latency_seconds;
       base.measured = node_.collective_rates;
       inputs.links = {base, base, base, base, base};
+      for (specs::CollectiveRate& rate : inputs.links.pipeline.measured)
+        if (rate.collective == specs::MeasuredCollective::send_receive)
+          rate.latency_seconds += constants_.value("cpu.wake_seconds");
       return;
     }
     base.link_bytes_per_second =
