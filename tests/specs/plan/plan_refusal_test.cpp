@@ -52,6 +52,22 @@ TEST(PlanRefusal, NamesThePlaceInTheText) {
   EXPECT_EQ(text_from(error, 5), "\"two\"");
 }
 
+TEST(PlanRefusal, RefusesAKeyThatStandsTwice) {
+  std::string text = write_plan(sample_plan());
+  const std::size_t at = text.find("\"tensor\": 2");
+  ASSERT_NE(at, std::string::npos);
+  text.insert(at, "\"tensor\": 1, ");
+  const Result<Plan> read = read_plan_text(text, "plan.json");
+  ASSERT_EQ(read.diagnostics.entries().size(), 1U) << read.diagnostics.render();
+  EXPECT_EQ(read.diagnostics.entries().front().message, "the key \"tensor\" stands twice in one object");
+}
+
+TEST(PlanRefusal, RefusesANameThatLeavesTheRunsFolder) {
+  EXPECT_NE(
+      error_after([](ordered_json& d) { d["inputs"]["name"] = "../escaped"; }).find("cannot name a folder"),
+      std::string::npos);
+}
+
 TEST(PlanRefusal, NamesThePlaceInsideTheTextOfASchedule) {
   const Diagnostics diagnostics =
       errors_after([](ordered_json& d) { d["schedule"]["replicas"][0]["rank_actions"][1] = "(F0 B0)x3 Q3"; });

@@ -1,0 +1,62 @@
+#include "specs/language/text_file.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace specs {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& path) {
+  std::stringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+class TextFile : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  fs::path folder_ = fs::temp_directory_path() / ("text_file_test." + std::to_string(::getpid()));
+};
+
+TEST_F(TextFile, WritesAFileWholeAndLeavesNothingBeside) {
+  EXPECT_TRUE(write_text_file(folder_ / "made" / "a", "one").empty());
+  EXPECT_TRUE(write_text_file(folder_ / "made" / "a", "two").empty());
+  EXPECT_EQ(text_of(folder_ / "made" / "a"), "two");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_ / "made"), fs::directory_iterator()), 1);
+}
+
+TEST_F(TextFile, FollowsALinkAndKeepsIt) {
+  EXPECT_TRUE(write_text_file(folder_ / "target", "old").empty());
+  fs::create_symlink("target", folder_ / "link");
+  EXPECT_TRUE(write_text_file(folder_ / "link", "new").empty());
+  EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+  EXPECT_EQ(text_of(folder_ / "target"), "new");
+}
+
+TEST_F(TextFile, LeavesADeviceADevice) {
+  // Through a link, so that a mistake replaces the link and not the machine's device.
+  fs::create_symlink("/dev/null", folder_ / "null");
+  EXPECT_TRUE(write_text_file(folder_ / "null", "text").empty());
+  EXPECT_TRUE(fs::is_character_file("/dev/null"));
+  EXPECT_TRUE(fs::is_symlink(folder_ / "null"));
+  fs::create_symlink("/dev/full", folder_ / "full");
+  EXPECT_TRUE(write_text_file(folder_ / "full", "text").has_errors());
+}
+
+TEST_F(TextFile, RefusesAFolderAndAnEmptyName) {
+  EXPECT_TRUE(write_text_file(folder_, "text").has_errors());
+  EXPECT_TRUE(write_text_file("", "text").has_errors());
+}
+
+}  // namespace
+}  // namespace specs
