@@ -124,6 +124,13 @@ TEST_F(Dsrun, TrainsOnItsOwnRanksAndLeavesLogsMetricsAndACheckpoint) {
   EXPECT_THAT(process->output(), Not(HasSubstr("rank 0: ")));
 }
 
+TEST_F(Dsrun, LossThatIsNoNumberEndsTheRunWithItsOwnCode) {
+  const auto process = train({.data = 2, .steps = 200, .diverges = true});
+  EXPECT_EQ(process->wait(), 12) << process->errors();
+  EXPECT_THAT(process->errors(), HasSubstr("finite"));
+  EXPECT_FALSE(std::filesystem::exists(run_directory() / "checkpoints" / "latest"));
+}
+
 TEST_F(Dsrun, EverySchedulePlannedForTwoStagesGivesTheSameLosses) {
   ASSERT_EQ(train({.pipeline = 2, .steps = 3})->wait(), 0);
   const std::vector<double> losses = losses_of(run_directory());

@@ -64,6 +64,11 @@ specs::TrainingSpec small_training(const SmallPlan& small) {
   training.precision = specs::Precision::fp32;
   training.optimizer.learning_rate = 3e-3;
   training.schedule.warmup_steps = 2;
+  if (small.diverges) {
+    training.optimizer.type = specs::OptimizerKind::sgd;
+    training.optimizer.learning_rate = 1000;
+    training.gradient_clip = 0;
+  }
   training.steps = small.steps;
   training.checkpoint_every = small.checkpoint_every;
   training.data.evaluation_batches = 2;
