@@ -1,7 +1,9 @@
 #include "specs/plan/plan_json.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -37,15 +39,30 @@ class DuplicateKeys {
   bool operator()(int, json::parse_event_t event, json& parsed) {
     if (event == json::parse_event_t::object_start) open_.emplace_back();
     if (event == json::parse_event_t::object_end) open_.pop_back();
-    if (event == json::parse_event_t::key && !open_.back().insert(parsed.get<std::string>()).second &&
-        first_.empty())
-      first_ = parsed.get<std::string>();
+    if (event == json::parse_event_t::key && first_.empty()) {
+      const std::string key = parsed.get<std::string>();
+      ++occurrences_[key];
+      if (!open_.back().insert(key).second) first_ = key;
+    }
     return true;
   }
   const std::string& first() const { return first_; }
 
+  /// Where its second writing stands: the parser tells no places, but how many such keys came before. The
+  /// start of the text where the key is spelled with escapes.
+  std::size_t offset_in(std::string_view text) const {
+    const std::string quoted = json(first_).dump();
+    std::int64_t left = occurrences_.at(first_);
+    for (std::size_t at = text.find(quoted); at != std::string_view::npos; at = text.find(quoted, at + 1)) {
+      const std::size_t next = text.find_first_not_of(" \t\r\n", at + quoted.size());
+      if (next != std::string_view::npos && text[next] == ':' && --left == 0) return at;
+    }
+    return 0;
+  }
+
  private:
   std::vector<std::set<std::string>> open_;
+  std::map<std::string, std::int64_t> occurrences_;
   std::string first_;
 };
 
@@ -55,7 +72,7 @@ std::optional<json> parse(std::string_view text, const JsonLocator& locator, Dia
     json document = json::parse(text, std::ref(duplicates));
     if (duplicates.first().empty()) return document;
     const std::string quoted = json(duplicates.first()).dump();
-    diagnostics.add(locator.at_offset(text.rfind(quoted), quoted.size(),
+    diagnostics.add(locator.at_offset(duplicates.offset_in(text), quoted.size(),
                                       fmt::format("the key {} stands twice in one object", quoted)));
     return std::nullopt;
   } catch (const json::parse_error& error) {

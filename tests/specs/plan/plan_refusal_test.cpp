@@ -60,6 +60,8 @@ TEST(PlanRefusal, RefusesAKeyThatStandsTwice) {
   const Result<Plan> read = read_plan_text(text, "plan.json");
   ASSERT_EQ(read.diagnostics.entries().size(), 1U) << read.diagnostics.render();
   EXPECT_EQ(read.diagnostics.entries().front().message, "the key \"tensor\" stands twice in one object");
+  const auto line = std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n') + 1;
+  EXPECT_EQ(read.diagnostics.entries().front().position.line, line);
 }
 
 TEST(PlanRefusal, RefusesANameThatLeavesTheRunsFolder) {
