@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <functional>
 #include <limits>
 #include <sstream>
@@ -21,6 +20,7 @@
 #include "runtime/probe/latency_fit.h"
 #include "runtime/train/run_summary.h"
 #include "runtime/version.h"
+#include "specs/language/localhost.h"
 
 namespace runtime {
 namespace {
@@ -146,13 +146,6 @@ std::vector<specs::CollectiveRate> measure_collectives() {
   return rates;
 }
 
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown";
-}
-
 void print(const specs::LocalhostProbe& probe) {
   fmt::print("{}\n", probe.processor);
   for (const specs::GemmRate& rate : probe.gemm_rates)
@@ -171,7 +164,7 @@ WorkerJobs probe_jobs() { return {{"time_collective", time_collective}}; }
 
 specs::LocalhostProbe measure_localhost() {
   specs::LocalhostProbe probe;
-  probe.processor = processor_name();
+  probe.processor = specs::read_local_machine().processor;
   probe.library = "libtorch " + libtorch_version();
   probe.measured_at =
       fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
