@@ -41,7 +41,7 @@ void declare(CLI::App& app, DsrunArguments& arguments) {
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
   app.add_option("--timeout", arguments.timeout_seconds,
-                 "seconds until a collective whose peer is absent fails")
+                 "seconds to wait for an absent rank, at the start and in each collective")
       ->check(CLI::Range(0.1, 86400.0))
       ->check([](const std::string& text) {  // no comparison refuses a number that is none
         return text.find_first_of("nN") == std::string::npos ? std::string() : text + " is not a number";

@@ -19,6 +19,7 @@
 #include "runtime/probe/probe.h"
 #include "runtime/train/executable_plan.h"
 #include "runtime/train/run.h"
+#include "runtime/train/run_data.h"
 #include "runtime/train/run_directory.h"
 #include "specs/language/text_file.h"
 #include "specs/plan/plan_json.h"
@@ -95,7 +96,9 @@ int join_as_rank(const DsrunArguments& arguments, const runtime::RankIdentity& i
 int start_ranks(const DsrunArguments& arguments, int argc, char** argv) {
   const auto options = read_options(arguments);
   if (!options.ok()) return fail(options.diagnostics);
-  // The ranks do this too; here it is said before any of them starts.
+  // The ranks do this too; here it is said before any of them starts, and before there is a folder.
+  if (!arguments.dry_run)
+    if (const auto data = runtime::open_run_data(*options); !data.ok()) return fail(data.diagnostics);
   const specs::Diagnostics folder =
       runtime::prepare_run_directory(options->run_directory, options->directory_use);
   if (folder.has_errors()) return fail(folder);

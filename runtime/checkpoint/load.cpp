@@ -67,12 +67,15 @@ class Load {
       : folder_(std::move(folder)), pieces_(pieces), world_(world) {}
 
   /// Why this checkpoint cannot be taken; empty once `pieces` are filled.
+  /// Errors: CheckpointMismatch where it is whole and of something else.
   std::string run() {
     const Agreement opened = agree(world_, [&] { return open(); });
     if (!opened.ok()) return opened.error;
     for (std::size_t rank = 1; rank < opened.texts.size(); ++rank)
       if (save_id(opened.texts[rank]) != save_id(opened.texts[0]))
         return fmt::format("rank {} has a folder of another save than rank 0", world_.ranks()[rank]);
+    for (const std::string& difference : agree(world_, [&] { return mismatch(); }).texts)
+      if (!difference.empty()) throw CheckpointMismatch(difference);
     const Agreement verified = agree(world_, [&] { return verify(opened.texts); });
     if (!verified.ok()) return verified.error;
     return agree(world_, [&] { return read(); }).error;
@@ -122,21 +125,32 @@ class Load {
       throw CheckpointError(fmt::format("{}: the bytes of {} do not have their checksum", path, name));
   }
 
+  /// What this checkpoint holds differently from what is asked of it; empty where nothing is.
+  std::string mismatch() const {
+    // Where each host has a folder of its own, a tensor that is not in it may be in another's.
+    const bool whole = static_cast<std::int64_t>(manifest_.file_bytes.size()) == manifest_.world_size;
+    for (const TensorPiece& piece : pieces_) {
+      const auto found = manifest_.tensors.find(piece.name);
+      if (found == manifest_.tensors.end() && !whole) continue;
+      if (found == manifest_.tensors.end())
+        return fmt::format("{}: is of another model or optimizer: it has no tensor {}", folder_.native(),
+                           piece.name);
+      const ManifestTensor& tensor = found->second;
+      if (tensor.global_shape != piece.global_shape)
+        return fmt::format("{}: is of another model: {} has shape [{}], here it is [{}]", folder_.native(),
+                           piece.name, fmt::join(tensor.global_shape, ", "),
+                           fmt::join(piece.global_shape, ", "));
+      if (const std::string dtype = dtype_name(piece.data.scalar_type()); tensor.dtype != dtype)
+        return fmt::format("{}: {} is kept in {}, this run keeps it in {}", folder_.native(), piece.name,
+                           tensor.dtype, dtype);
+    }
+    return {};
+  }
+
   void plan(const TensorPiece& piece) {
-    const auto found = manifest_.tensors.find(piece.name);
-    if (found == manifest_.tensors.end())
-      throw CheckpointError(fmt::format("{}: has no tensor {}: it is of another model or optimizer",
-                                        folder_.native(), piece.name));
-    const ManifestTensor& tensor = found->second;
-    if (tensor.global_shape != piece.global_shape)
-      throw CheckpointError(fmt::format("{}: {} has shape [{}], the model's is [{}]", folder_.native(),
-                                        piece.name, fmt::join(tensor.global_shape, ", "),
-                                        fmt::join(piece.global_shape, ", ")));
-    if (const std::string dtype = dtype_name(piece.data.scalar_type()); tensor.dtype != dtype)
-      throw CheckpointError(fmt::format("{}: {} is kept in {}, this run keeps it in {}", folder_.native(),
-                                        piece.name, tensor.dtype, dtype));
     std::vector<TensorRegion> sources;
-    for (const ManifestShard& shard : tensor.shards) sources.push_back(shard.region);
+    if (const auto found = manifest_.tensors.find(piece.name); found != manifest_.tensors.end())
+      for (const ManifestShard& shard : found->second.shards) sources.push_back(shard.region);
     coverage_.push_back(cover(piece.region, sources));
     if (coverage_.back().missing > 0)
       throw CheckpointError(fmt::format(

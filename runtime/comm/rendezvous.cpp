@@ -67,6 +67,8 @@ std::optional<std::string> Rendezvous::get(const std::string& key, std::chrono::
   }
 }
 
+bool Rendezvous::has(const std::string& key) const { return native_->store->check({key}); }
+
 std::int64_t Rendezvous::add(const std::string& key, std::int64_t amount) const {
   return native_->store->add(key, amount);
 }

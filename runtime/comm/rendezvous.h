@@ -32,6 +32,8 @@ class Rendezvous {
   void set(const std::string& key, const std::string& value) const;
   /// Blocks until the key is there; nothing after `timeout`.
   std::optional<std::string> get(const std::string& key, std::chrono::milliseconds timeout) const;
+  /// Whether the key is there now.
+  bool has(const std::string& key) const;
   /// Adds to a counter and returns its new value.
   std::int64_t add(const std::string& key, std::int64_t amount) const;
 

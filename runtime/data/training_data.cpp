@@ -91,9 +91,12 @@ specs::Result<TrainingData> open_data(const fs::path& path, const specs::Trainin
     return result;
   }
   SequenceRange evaluation(**source, tokens - held_back, held_back, length);
-  const double entropy = frequency_entropy(**source, evaluation.first_token(), held_back);
-  result.value.emplace(TrainingData{std::move(*source), train, evaluation, entropy});
+  result.value.emplace(TrainingData{std::move(*source), train, evaluation});
   return result;
+}
+
+double TrainingData::held_back_entropy() const {
+  return frequency_entropy(*source, held_back.first_token(), held_back.tokens());
 }
 
 double frequency_entropy(const TokenSource& source, std::int64_t first, std::int64_t tokens) {

@@ -43,8 +43,9 @@ struct TrainingData {
   std::unique_ptr<TokenSource> source;
   SequenceRange training;
   SequenceRange held_back;
-  double held_back_entropy =
-      0;  ///< of the frequencies of the held-back tokens, in nats; 0 where there are none
+
+  /// Of the frequencies of the held-back tokens, in nats; 0 where there are none. Reads them all.
+  double held_back_entropy() const;
 };
 
 /// Opens text, or tokens in Megatron's format, and checks that one global batch can be made of it, and one

@@ -39,6 +39,9 @@ RankFailure failure_of(const std::exception& error) {
     failure.exit_code =
         lost ? exit_rank_died
              : (communication->failure() == CommunicationFailure::timeout ? exit_timeout : exit_internal);
+  } else if (dynamic_cast<const CheckpointMismatch*>(&error) != nullptr) {
+    failure.exit_code = exit_bad_input;
+    failure.message += "; give another --run-dir, or begin anew with --overwrite";
   } else if (dynamic_cast<const CheckpointError*>(&error) != nullptr ||
              dynamic_cast<const DataError*>(&error) != nullptr ||
              dynamic_cast<const std::filesystem::filesystem_error*>(&error) != nullptr) {

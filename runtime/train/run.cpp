@@ -12,10 +12,10 @@
 #include <fmt/ranges.h>
 
 #include "runtime/checkpoint/trainer_checkpoint.h"
+#include "runtime/comm/communication_error.h"
 #include "runtime/comm/process_groups.h"
 #include "runtime/data/batch_loader.h"
 #include "runtime/data/check_batches.h"
-#include "runtime/data/default_data.h"
 #include "runtime/data/training_data.h"
 #include "runtime/evaluation/held_back_loss.h"
 #include "runtime/launch/rank_session.h"
@@ -24,6 +24,7 @@
 #include "runtime/monitor/metrics.h"
 #include "runtime/monitor/rank_log.h"
 #include "runtime/monitor/tensor_memory.h"
+#include "runtime/train/run_data.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/run_summary.h"
 #include "runtime/train/step_statistics.h"
@@ -41,8 +42,8 @@ double seconds_since(Clock::time_point start) {
 /// Steps whose times are not typical: allocators, threads and connections warm up.
 constexpr std::size_t warm_up_steps = 2;
 constexpr std::int64_t progress_lines = 20;
-/// Ranks of other hosts may be started minutes apart.
-constexpr std::chrono::minutes time_to_meet{10};
+/// From the first rank that waited too long to the last: the groups of a broken one end with it.
+constexpr std::chrono::milliseconds time_to_give_up{500};
 
 /// For a message that is to follow `error: ` on a line.
 std::string text_of(const specs::Diagnostics& diagnostics) {
@@ -62,8 +63,8 @@ Rendezvous meet(const RunOptions& options, const RankIdentity& identity) {
     const specs::Diagnostics folder = prepare_run_directory(options.run_directory, options.directory_use);
     if (folder.has_errors()) throw RunError(exit_bad_input, text_of(folder));
   }
-  Rendezvous rendezvous = join(identity, time_to_meet);
-  wait_for_all(rendezvous, "folders", identity.world_size, time_to_meet);
+  Rendezvous rendezvous = join(identity, options.timeout);
+  wait_for_all(rendezvous, "folders", identity, options.timeout);
   return rendezvous;
 }
 
@@ -97,11 +98,19 @@ class TrainingRun {
       finish();
     }
     // The host of the store is not to leave while others need it.
-    wait_for_all(rendezvous_, "done", identity_.world_size, time_to_meet);
+    wait_for_all(rendezvous_, "done", identity_, options_.timeout);
     log_.info("done");
   }
 
   RankLog& log() { return log_; }
+
+  /// Which ranks to look at, where a collective timed out; empty where all have given up on it too.
+  std::string suspects(const CommunicationError& error) const {
+    if (error.failure() == CommunicationFailure::other) return {};
+    const std::vector<std::int64_t> silent = silent_ranks(rendezvous_, identity_, time_to_give_up);
+    if (error.failure() != CommunicationFailure::timeout || silent.empty()) return {};
+    return fmt::format("; still silent: rank{} {}", silent.size() == 1 ? "" : "s", fmt::join(silent, ", "));
+  }
 
  private:
   bool speaks() const { return identity_.rank == 0; }
@@ -136,18 +145,12 @@ class TrainingRun {
   }
 
   void open_data() {
-    const std::optional<std::filesystem::path> path = options_.data ? options_.data : default_data();
-    if (!path)
-      throw RunError(
-          exit_bad_input,
-          "no data: LibTorch's headers, the default text, are not on this machine; give --data PATH");
-    auto opened =
-        runtime::open_data(*path, training(), options_.plan.inputs.model.vocabulary, options_.data_tokens);
+    auto opened = open_run_data(options_);
     if (!opened.ok()) throw RunError(exit_bad_input, text_of(opened.diagnostics));
-    data_ = std::make_unique<TrainingData>(std::move(*opened));
+    data_ = std::make_unique<TrainingData>(std::move(opened->data));
     loader_ =
         std::make_unique<BatchLoader>(*data_, training(), options_.plan.placement, mesh_->coordinates().data);
-    say(fmt::format("data    {}: {} tokens to train on, {} held back\n", path->string(),
+    say(fmt::format("data    {}: {} tokens to train on, {} held back\n", opened->path.string(),
                     with_separators(data_->training.tokens()), with_separators(data_->held_back.tokens())));
   }
 
@@ -278,7 +281,7 @@ class TrainingRun {
   void evaluate() {
     summary_.evaluated = loader_->evaluation_sequences() > 0;
     summary_.held_back_loss = held_back_loss(*trainer_, *loader_);
-    summary_.held_back_entropy = data_->held_back_entropy;
+    if (speaks()) summary_.held_back_entropy = data_->held_back_entropy();
   }
 
   void finish() {
@@ -333,6 +336,12 @@ void run_rank(const RunOptions& options, const RankIdentity& identity) {
   TrainingRun run(options, identity);
   try {
     run.run();
+  } catch (const CommunicationError& error) {
+    const RankFailure failure = failure_of(error);
+    const std::string message = failure.message + run.suspects(error);
+    run.log().error(message);
+    if (failure.consequence) throw;
+    throw RunError(static_cast<ExitCode>(failure.exit_code), message);
   } catch (const std::exception& error) {
     run.log().error(failure_of(error).message);
     throw;

@@ -1,10 +1,28 @@
 #include "runtime/train/run_directory.h"
 
+#include <cerrno>
+#include <cstdlib>
+#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 namespace runtime {
+namespace {
+
+/// Why nothing can be written into a folder; empty where it can. Tried, since permissions do not tell of read-only
+/// file systems or of quotas.
+std::string unwritable(const std::filesystem::path& folder) {
+  std::string name = (folder / ".dsrun-XXXXXX").string();
+  const int descriptor = mkstemp(name.data());
+  if (descriptor < 0) return std::generic_category().message(errno);
+  close(descriptor);
+  unlink(name.c_str());
+  return {};
+}
+
+}  // namespace
 
 specs::Diagnostics prepare_run_directory(const std::filesystem::path& run_directory,
                                          const RunDirectoryUse& use) {
@@ -17,6 +35,14 @@ specs::Diagnostics prepare_run_directory(const std::filesystem::path& run_direct
                       "give another with --run-dir");
     return diagnostics;
   }
+  for (const std::filesystem::path& folder :
+       {run_directory, run_directory / "logs", run_directory / "checkpoints"}) {
+    if (!std::filesystem::exists(folder, error)) continue;
+    if (const std::string why = unwritable(folder); !why.empty())
+      diagnostics.error({.file = folder.string()}, "cannot write into this folder: " + why,
+                        "give another with --run-dir, or make it writable");
+  }
+  if (diagnostics.has_errors()) return diagnostics;
   const std::filesystem::path checkpoints = run_directory / "checkpoints";
   const bool used =
       std::filesystem::exists(checkpoints, error) && !std::filesystem::is_empty(checkpoints, error);

@@ -210,6 +210,7 @@ TEST_F(Dsrun, ARankThatStopsIsATimeoutThatNamesTheCollective) {
   EXPECT_EQ(process->wait(seconds(40)), 11) << process->errors();
   EXPECT_THAT(process->errors(), HasSubstr("rank 0: error: "));
   EXPECT_THAT(process->errors(), HasSubstr("(ranks 0,1) timed out"));
+  EXPECT_THAT(process->errors(), HasSubstr("; still silent: rank 1\n"));
   for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
 }
 
@@ -274,6 +275,34 @@ TEST_F(Dsrun, APortThatIsTakenIsNamed) {
               HasSubstr("rank 0: error: cannot open the rendezvous at 127.0.0.1:" + port.port()));
 }
 
+TEST_F(Dsrun, ARankThatIsNeverStartedIsATimeoutThatNamesIt) {
+  write_file(folder() / "plan.json", plan_text({.data = 2}));
+  for (const std::string present : {"0", "1"}) {
+    TakenPort free_port;
+    free_port.release();
+    ProcessOptions options;
+    options.environment = {{"RANK", present},
+                           {"WORLD_SIZE", "2"},
+                           {"MASTER_ADDR", "127.0.0.1"},
+                           {"MASTER_PORT", free_port.port()}};
+    const auto process =
+        start({"plan.json", "--data", "text.txt", "--run-dir", "run", "--timeout", "3"}, options);
+    EXPECT_EQ(process->wait(seconds(40)), 11) << process->errors();
+    EXPECT_EQ(occurrences(process->errors(), "error: "), 1) << process->errors();
+    EXPECT_THAT(process->errors(), HasSubstr(present == "0" ? "1 of 2 ranks came together within 3 s; absent: rank 1"
+                                                            : "rank 0 did not open the rendezvous within 3 s"));
+  }
+}
+
+TEST_F(Dsrun, ACheckpointOfAnotherModelIsBadInputAndStays) {
+  ASSERT_EQ(train({.steps = 2, .checkpoint_every = 1})->wait(), 0);
+  const auto resumed = train({.data = 2, .steps = 4, .feed_forward_hidden = 128}, {"--resume"});
+  EXPECT_EQ(resumed->wait(), 2) << resumed->errors();
+  EXPECT_EQ(occurrences(resumed->errors(), "error: "), 1) << resumed->errors();
+  EXPECT_THAT(resumed->errors(), HasSubstr("is of another model"));
+  EXPECT_TRUE(std::filesystem::exists(run_directory() / "checkpoints" / "step_2"));
+}
+
 TEST_F(Dsrun, APlanForAnotherWorldSizeIsRefusedWithBothNumbers) {
   write_file(folder() / "plan.json", plan_text({.data = 2}));
   ProcessOptions options;
@@ -309,6 +338,14 @@ TEST_F(Dsrun, MissingDataIsNamed) {
   EXPECT_EQ(process->wait(), 2);
   EXPECT_THAT(process->errors(), HasSubstr("nowhere.txt"));
   EXPECT_EQ(occurrences(process->errors(), "error: "), 1) << process->errors();
+  EXPECT_FALSE(std::filesystem::exists(run_directory()));
+}
+
+TEST_F(Dsrun, ARunFolderThatTakesNoFilesIsNamedBeforeAnythingStarts) {
+  write_file(folder() / "plan.json", plan_text({}));
+  const auto process = start({"plan.json", "--data", "text.txt", "--run-dir", "/proc/self/fd"});
+  EXPECT_EQ(process->wait(), 2);
+  EXPECT_THAT(process->errors(), HasSubstr("/proc/self/fd: error: cannot write into this folder"));
 }
 
 TEST_F(Dsrun, TooLittleDataIsRefusedWithTheNumbers) {

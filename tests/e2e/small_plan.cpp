@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t layers = 4;
 constexpr std::int64_t global_batch = 8;
 
-specs::ModelSpec small_model() {
+specs::ModelSpec small_model(const SmallPlan& small) {
   specs::ModelSpec model;
   model.name = "small";
   model.layers = layers;
@@ -22,7 +22,7 @@ specs::ModelSpec small_model() {
   model.attention.head_dim = 8;
   model.attention.qkv_bias = true;
   model.attention.output_bias = true;
-  model.feed_forward.hidden = 64;
+  model.feed_forward.hidden = small.feed_forward_hidden;
   model.feed_forward.bias = true;
   model.vocabulary = 256;
   model.vocabulary_multiple = 128;
@@ -94,7 +94,7 @@ specs::Plan make_plan(const SmallPlan& small) {
   specs::Plan plan;
   plan.generator = "test";
   plan.inputs.name = "small";
-  plan.inputs.model = small_model();
+  plan.inputs.model = small_model(small);
   plan.world_size = regular.world_size();
   plan.inputs.cluster = this_machine(plan.world_size);
   plan.inputs.training = small_training(small);

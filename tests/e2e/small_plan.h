@@ -21,6 +21,7 @@ struct SmallPlan {
   std::int64_t virtual_stages = 1;
   specs::Recomputation recomputation = specs::Recomputation::none;
   bool sequence_parallel = false;
+  std::int64_t feed_forward_hidden = 64;
   bool diverges = false;  ///< a step so large that the weights overflow
 };
 

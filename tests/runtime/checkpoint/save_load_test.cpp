@@ -171,14 +171,14 @@ TEST_F(CheckpointTest, ReplacesABrokenOneOfTheSameStep) {
 TEST_F(CheckpointTest, RefusesAnotherModel) {
   save(5);
   loaded_ = pieces_of(0, 6);
-  EXPECT_THROW(load_newest_checkpoint(checkpoints(), loaded_, world_), CheckpointError);
+  EXPECT_THROW(load_newest_checkpoint(checkpoints(), loaded_, world_), CheckpointMismatch);
   loaded_ = pieces_of(0);
   loaded_[1].name = "optimizer.exp_avg.w";
   try {
     load_newest_checkpoint(checkpoints(), loaded_, world_);
     FAIL();
-  } catch (const CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("has no tensor optimizer.exp_avg.w"));
+  } catch (const CheckpointMismatch& error) {
+    EXPECT_THAT(error.what(), HasSubstr("it has no tensor optimizer.exp_avg.w"));
   }
 }
 
