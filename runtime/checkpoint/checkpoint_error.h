@@ -10,8 +10,8 @@ class CheckpointError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A whole checkpoint of another model, optimizer or precision: the user's mistake, not the storage's. Thrown on all
-/// ranks alike.
+/// A whole checkpoint of another model, optimizer or precision: the user's mistake, not the storage's. Thrown
+/// on all ranks alike.
 class CheckpointMismatch : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

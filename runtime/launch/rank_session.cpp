@@ -65,11 +65,10 @@ void wait_for_all(const Rendezvous& rendezvous, const std::string& name, const R
   if (rendezvous.add(name + "/ranks", 1) == identity.world_size) rendezvous.set(name + "/all", "yes");
   if (rendezvous.get(name + "/all", timeout)) return;
   const std::vector<std::int64_t> absent = ranks_without(rendezvous, name, identity.world_size);
-  throw RunError(exit_timeout,
-                 fmt::format("{} of {} ranks came together within {}; absent: rank{} {}",
-                             identity.world_size - static_cast<std::int64_t>(absent.size()),
-                             identity.world_size, seconds_of(timeout), absent.size() == 1 ? "" : "s",
-                             fmt::join(absent, ", ")));
+  throw RunError(exit_timeout, fmt::format("{} of {} ranks came together within {}; absent: rank{} {}",
+                                           identity.world_size - static_cast<std::int64_t>(absent.size()),
+                                           identity.world_size, seconds_of(timeout),
+                                           absent.size() == 1 ? "" : "s", fmt::join(absent, ", ")));
 }
 
 std::vector<std::int64_t> silent_ranks(const Rendezvous& rendezvous, const RankIdentity& identity,

@@ -12,8 +12,8 @@
 namespace runtime {
 
 /// Connects to the store of the job, or hosts it where that is this rank's part.
-/// Errors: RunError with exit_timeout where rank 0 has not opened it within `timeout`; std::runtime_error where it
-/// cannot be opened here.
+/// Errors: RunError with exit_timeout where rank 0 has not opened it within `timeout`; std::runtime_error
+/// where it cannot be opened here.
 Rendezvous join(const RankIdentity& identity, std::chrono::milliseconds timeout);
 
 /// Compares a text that must be the same on all ranks (a hash of the plan) with that of rank 0. Returns what
@@ -26,8 +26,8 @@ std::string compare_with_rank_zero(const Rendezvous& rendezvous, std::int64_t ra
 void wait_for_all(const Rendezvous& rendezvous, const std::string& name, const RankIdentity& identity,
                   std::chrono::milliseconds timeout);
 
-/// Tells the others that this rank waits for a peer no longer, gives them `patience` to tell the same, and returns
-/// the ranks that have not: those to look at.
+/// Tells the others that this rank waits for a peer no longer, gives them `patience` to tell the same, and
+/// returns the ranks that have not: those to look at.
 std::vector<std::int64_t> silent_ranks(const Rendezvous& rendezvous, const RankIdentity& identity,
                                        std::chrono::milliseconds patience);
 

@@ -11,8 +11,8 @@
 namespace runtime {
 namespace {
 
-/// Why nothing can be written into a folder; empty where it can. Tried, since permissions do not tell of read-only
-/// file systems or of quotas.
+/// Why nothing can be written into a folder; empty where it can. Tried, since permissions do not tell of
+/// read-only file systems or of quotas.
 std::string unwritable(const std::filesystem::path& folder) {
   std::string name = (folder / ".dsrun-XXXXXX").string();
   const int descriptor = mkstemp(name.data());

@@ -289,8 +289,9 @@ TEST_F(Dsrun, ARankThatIsNeverStartedIsATimeoutThatNamesIt) {
         start({"plan.json", "--data", "text.txt", "--run-dir", "run", "--timeout", "3"}, options);
     EXPECT_EQ(process->wait(seconds(40)), 11) << process->errors();
     EXPECT_EQ(occurrences(process->errors(), "error: "), 1) << process->errors();
-    EXPECT_THAT(process->errors(), HasSubstr(present == "0" ? "1 of 2 ranks came together within 3 s; absent: rank 1"
-                                                            : "rank 0 did not open the rendezvous within 3 s"));
+    EXPECT_THAT(process->errors(),
+                HasSubstr(present == "0" ? "1 of 2 ranks came together within 3 s; absent: rank 1"
+                                         : "rank 0 did not open the rendezvous within 3 s"));
   }
 }
 
