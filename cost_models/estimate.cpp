@@ -111,8 +111,7 @@ QuickCost Estimator::quick(const specs::RegularPlacement& placement) const {
                                                             placement.tensor, inputs.model.tied_embeddings));
     quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
     quick.peak_host_bytes_per_node =
-        std::max(quick.peak_host_bytes_per_node,
-                 whole_bytes((memory.host + memory.host_pinned) * inputs.devices_per_node));
+        std::max(quick.peak_host_bytes_per_node, whole_bytes(memory.host_total() * inputs.devices_per_node));
   }
   quick.step_seconds = regular_step_seconds(inputs, costs, job, shards, runs);
   return quick;
@@ -122,20 +121,18 @@ namespace {
 
 void add_memory(const RankMemory& memory, std::int64_t pipeline_rank, double devices_per_node,
                 specs::CostBreakdown& breakdown) {
-  for (std::size_t i = 0; i < memory_classes; ++i)
-    if (memory.device[i] != 0)
-      breakdown.memory.push_back({specs::EnumNames<MemoryClass>::names[i].first,
-                                  specs::MemoryLocation::device, pipeline_rank,
-                                  whole_bytes(memory.device[i])});
   const auto add = [&](specs::MemoryLocation location, MemoryClass memory_class, double bytes) {
     if (bytes > 0) breakdown.memory.push_back({memory_class, location, pipeline_rank, whole_bytes(bytes)});
   };
-  add(specs::MemoryLocation::host, MemoryClass::optimizer_state, memory.host);
+  for (std::size_t i = 0; i < memory_classes; ++i)
+    add(specs::MemoryLocation::device, specs::EnumNames<MemoryClass>::names[i].first, memory.device[i]);
+  for (std::size_t i = 0; i < memory_classes; ++i)
+    add(specs::MemoryLocation::host, specs::EnumNames<MemoryClass>::names[i].first, memory.host[i]);
   add(specs::MemoryLocation::host_pinned, MemoryClass::offload_staging, memory.host_pinned);
   add(specs::MemoryLocation::nvme, MemoryClass::optimizer_state, memory.nvme);
   breakdown.peak_device_bytes = std::max(breakdown.peak_device_bytes, whole_bytes(memory.total()));
-  breakdown.peak_host_bytes_per_node = std::max(
-      breakdown.peak_host_bytes_per_node, whole_bytes((memory.host + memory.host_pinned) * devices_per_node));
+  breakdown.peak_host_bytes_per_node =
+      std::max(breakdown.peak_host_bytes_per_node, whole_bytes(memory.host_total() * devices_per_node));
   breakdown.peak_nvme_bytes_per_node =
       std::max(breakdown.peak_nvme_bytes_per_node, whole_bytes(memory.nvme * devices_per_node));
 }

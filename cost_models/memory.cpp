@@ -21,6 +21,12 @@ double RankMemory::total() const {
   return reserved() + of(MemoryClass::framework_context) + of(MemoryClass::communicator_buffers);
 }
 
+double RankMemory::host_total() const {
+  double sum = host_pinned;
+  for (const double bytes : host) sum += bytes;
+  return sum;
+}
+
 double load_tokens(const CostInputs& inputs, const RankLoad& load) {
   return load.micro_batch * inputs.sizes.sequence / load.shards.context;
 }
@@ -104,13 +110,19 @@ void add_model_states(const CostInputs& inputs, const RankLoad& load, double par
   const double master_bytes = specs::keeps_master_weights(inputs.training.precision) ? 4.0 : 0.0;
   memory.of(MemoryClass::optimizer_state) += state_bytes * owned * (1 - optimizer_moved);
   memory.of(MemoryClass::master_weights) += master_bytes * owned * (1 - optimizer_moved);
-  const double moved = optimizer_moved * owned * (state_bytes + master_bytes + 4) +  // with fp32 gradients
-                       parameters_moved * parameter_bytes * owned;
-  const bool to_nvme = offload.optimizer.device == specs::OffloadDevice::nvme;
+  constexpr double host_gradient_bytes = 4;
+  if (offload.optimizer.device == specs::OffloadDevice::nvme) {
+    memory.nvme += optimizer_moved * owned * (state_bytes + master_bytes + host_gradient_bytes) +
+                   parameters_moved * parameter_bytes * owned;
+  } else {
+    memory.host_of(MemoryClass::optimizer_state) += optimizer_moved * owned * state_bytes;
+    memory.host_of(MemoryClass::master_weights) += optimizer_moved * owned * master_bytes;
+    memory.host_of(MemoryClass::gradients) += optimizer_moved * owned * host_gradient_bytes;
+    memory.host_of(MemoryClass::parameters) += parameters_moved * parameter_bytes * owned;
+  }
   // Pinned buffers for the transfers: two buckets each way, at most what there is to move.
   const double pinned =
       optimizer_moved > 0 ? std::min(4 * 500e6 * inputs.element_bytes, 2 * owned * inputs.element_bytes) : 0;
-  (to_nvme ? memory.nvme : memory.host) += moved;
   memory.host_pinned += pinned;
 }
 

@@ -16,11 +16,14 @@ inline constexpr std::size_t memory_classes = specs::EnumNames<specs::MemoryClas
 
 struct RankMemory {
   std::array<double, memory_classes> device{};
-  double host = 0;         ///< of this rank
-  double host_pinned = 0;  ///< of this rank, beside `host`
+  std::array<double, memory_classes> host{};  ///< of this rank
+  double host_pinned = 0;                     ///< of this rank, beside `host`
   double nvme = 0;
   double& of(specs::MemoryClass memory_class) { return device[static_cast<std::size_t>(memory_class)]; }
   double of(specs::MemoryClass memory_class) const { return device[static_cast<std::size_t>(memory_class)]; }
+  double& host_of(specs::MemoryClass memory_class) { return host[static_cast<std::size_t>(memory_class)]; }
+  /// Pinned included.
+  double host_total() const;
   /// What the framework's allocator handed out: everything but slack, context and communicators.
   double allocated() const;
   /// With the allocator's slack.

@@ -34,6 +34,17 @@ LayerActivations eager_layer(const CostInputs& inputs, double t, double s) {
   return layer;
 }
 
+/// What is offloaded has a copy of its own on the host, the weights too where the device has no masters, and
+/// the gradients in their own precision; nothing is staged.
+void copy_to_host(const CostInputs& inputs, RankMemory& memory) {
+  const double moments = inputs.training.optimizer.type == specs::OptimizerKind::adamw ? 2 : 1;
+  const double moved =
+      memory.host_of(MemoryClass::optimizer_state) / (moments * std::max(4.0, inputs.element_bytes));
+  memory.host_of(MemoryClass::master_weights) = std::max(4.0, inputs.element_bytes) * moved;
+  memory.host_of(MemoryClass::gradients) = inputs.gradient_bytes * moved;
+  memory.host_pinned = 0;
+}
+
 }  // namespace
 
 RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
@@ -43,6 +54,7 @@ RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
   const double tokens = load_tokens(inputs, load);
   RankMemory memory;
   add_model_states(inputs, load, inputs.element_bytes, inputs.gradient_bytes, memory);
+  copy_to_host(inputs, memory);
   const LayerActivations layer = eager_layer(inputs, t, s);
   const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);
   const KeptActivations kept = kept_activations(layer, load.counts);

@@ -114,8 +114,10 @@ RankMemory deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
     memory.of(MemoryClass::gradients) = 2 * parameters;
     memory.of(MemoryClass::gathered_parameters) = 2 * table;
   }
-  (optimizer_on_host ? memory.host : memory.of(MemoryClass::optimizer_state)) += 8 * parameters / shards;
-  (optimizer_on_host ? memory.host : memory.of(MemoryClass::master_weights)) += 4 * parameters / shards;
+  (optimizer_on_host ? memory.host_of(MemoryClass::optimizer_state)
+                     : memory.of(MemoryClass::optimizer_state)) += 8 * parameters / shards;
+  (optimizer_on_host ? memory.host_of(MemoryClass::master_weights)
+                     : memory.of(MemoryClass::master_weights)) += 4 * parameters / shards;
   memory.of(MemoryClass::communication_buckets) = reduce_buckets;
   const UnfusedLayer unfused = unfused_layer(sizes, 1, 1);
   const double full = load.counts.attention[static_cast<std::size_t>(specs::Recomputation::full)];

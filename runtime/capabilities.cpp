@@ -23,7 +23,7 @@ specs::StackSpec make_capabilities() {
   stack.zero_stage_with_pipeline = 1;
   stack.zero_with_pipeline_reason = "gradients must stay whole over all micro-batches of a step";
   stack.shard_scopes = {specs::ShardScope::world};
-  stack.optimizer_offload = {specs::OffloadDevice::none};
+  stack.optimizer_offload = {specs::OffloadDevice::none, specs::OffloadDevice::cpu};
   stack.parameter_offload = {specs::OffloadDevice::none};
   stack.activation_offload = {specs::OffloadDevice::none};
   stack.tensor_parallel = true;

@@ -31,6 +31,12 @@ std::uint64_t key_of(const TensorPiece& piece) {
                                    fmt::join(region.box.extent, ","), region.begin, region.end));
 }
 
+/// A rank may hold a tensor in several pieces (on the device and on the host), of which the first keeps the
+/// name.
+std::string name_in_file(const TensorPiece& piece) {
+  return piece.region.begin == 0 ? piece.name : fmt::format("{}[{}:]", piece.name, piece.region.begin);
+}
+
 std::string new_save_id() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
@@ -130,18 +136,19 @@ class Save {
     for (const TensorPiece* piece : own) {
       const TensorRegion& region = piece->region;
       const bool whole = region.size() == box_size(region.box);
-      tensors.push_back(
-          {piece->name, whole ? region.box.extent : std::vector<std::int64_t>{region.size()}, piece->data});
+      tensors.push_back({name_in_file(*piece),
+                         whole ? region.box.extent : std::vector<std::int64_t>{region.size()}, piece->data});
     }
     const auto stored = write_safetensors(own_file(), tensors, {{"format", "pt"}});
 
     Manifest part;
     part.file_bytes[world_.rank()] = static_cast<std::int64_t>(fs::file_size(own_file()));
     for (const TensorPiece* piece : own) {
-      const StoredTensor& entry = stored.at(piece->name);
-      part.tensors[piece->name] = {piece->global_shape,
-                                   entry.dtype,
-                                   {{world_.rank(), piece->region, entry.begin, entry.end, entry.crc32}}};
+      const StoredTensor& entry = stored.at(name_in_file(*piece));
+      ManifestTensor& tensor = part.tensors[piece->name];
+      tensor.global_shape = piece->global_shape;
+      tensor.dtype = entry.dtype;
+      tensor.shards.push_back({world_.rank(), piece->region, entry.begin, entry.end, entry.crc32});
     }
     return to_json(part);
   }

@@ -7,6 +7,7 @@ namespace runtime {
 SavedCheckpoint save_trainer(const std::filesystem::path& checkpoints, Trainer& trainer,
                              const TrainingProgress& progress) {
   const specs::TrainingSpec& training = trainer.spec().training;
+  trainer.optimizer().finish_delayed();
   TrainingState state;
   state.step = progress.step;
   state.consumed_samples = progress.consumed_samples;

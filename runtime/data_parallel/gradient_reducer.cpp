@@ -1,5 +1,6 @@
 #include "runtime/data_parallel/gradient_reducer.h"
 
+#include <memory>
 #include <variant>
 
 #include <ATen/ops/empty.h>
@@ -86,15 +87,21 @@ void GradientReducer::start(std::size_t index) {
                         " are reduced before they are complete");
   started_[index] = true;
   sum_partial(bucket);
-  if (options_.faults.skip_data_reduction && index == 0) return;
+  PendingWork reduction = reduce_over_data(index);
+  if (handover_)
+    handover_(index, [work = std::make_shared<PendingWork>(std::move(reduction))] { work->wait(); });
+  else
+    pending_.push_back(std::move(reduction));
+}
+
+PendingWork GradientReducer::reduce_over_data(std::size_t index) {
+  if (options_.faults.skip_data_reduction && index == 0) return {};
+  const Bucket& bucket = registry_.buckets()[index];
   const Communicator& replicas = mesh_.gradient();
-  if (options_.scatter) {
-    const BucketRange shard = shard_of(bucket, replicas.rank(), replicas.size());
-    pending_.push_back(replicas.reduce_scatter_into_async(
-        bucket.gradients.narrow(0, shard.begin, shard.size()), bucket.gradients));
-  } else {
-    pending_.push_back(replicas.all_reduce_async(bucket.gradients));
-  }
+  if (!options_.scatter) return replicas.all_reduce_async(bucket.gradients);
+  const BucketRange shard = shard_of(bucket, replicas.rank(), replicas.size());
+  return replicas.reduce_scatter_into_async(bucket.gradients.narrow(0, shard.begin, shard.size()),
+                                            bucket.gradients);
 }
 
 void GradientReducer::sum_partial(const Bucket& bucket) {

@@ -7,7 +7,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "runtime/comm/communicator.h"
@@ -38,6 +40,12 @@ class GradientReducer final : public GradientListener {
   /// Listens to the registry, which must be materialized. References must outlive it.
   GradientReducer(ParameterRegistry& registry, const Mesh& mesh, Options options);
 
+  /// Takes over the wait for a bucket whose last reduction of a step has been started: its gradients are
+  /// whole on this rank once `wait_until_whole` returns, on whatever thread; `finish` then does not wait for
+  /// it.
+  using Handover = std::function<void(std::size_t bucket, std::function<void()> wait_until_whole)>;
+  void hand_over_to(Handover handover) { handover_ = std::move(handover); }
+
   /// Zeroes the gradients and expects contributions from this many micro-batches of every stage.
   void begin_step(std::int64_t micro_batches);
   void accumulated(ParameterBlock& block) override;
@@ -51,6 +59,7 @@ class GradientReducer final : public GradientListener {
 
  private:
   void start(std::size_t bucket);
+  PendingWork reduce_over_data(std::size_t bucket);
   void sum_partial(const Bucket& bucket);
 
   ParameterRegistry& registry_;
@@ -60,6 +69,7 @@ class GradientReducer final : public GradientListener {
   std::vector<std::int64_t> blocks_left_;  ///< of each bucket
   std::vector<bool> started_;
   std::vector<PendingWork> pending_;
+  Handover handover_;
 };
 
 }  // namespace runtime

@@ -1,4 +1,4 @@
-// Which memory class the tensors belong to that are allocated from here on.
+// Which memory class, and which memory, the tensors belong to that are allocated from here on.
 #pragma once
 
 #include "specs/plan/cost_breakdown.h"
@@ -16,6 +16,19 @@ class MemoryClassScope {
 
  private:
   specs::MemoryClass outer_;
+};
+
+/// What this thread allocates while it lives counts as host memory, beside that of the device: where both are
+/// the same RAM, too. Scopes nest.
+class HostMemoryScope {
+ public:
+  HostMemoryScope();
+  ~HostMemoryScope();
+  HostMemoryScope(const HostMemoryScope&) = delete;
+  HostMemoryScope& operator=(const HostMemoryScope&) = delete;
+
+ private:
+  bool outer_;
 };
 
 }  // namespace runtime

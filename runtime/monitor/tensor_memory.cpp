@@ -18,11 +18,13 @@ constexpr std::size_t class_index(specs::MemoryClass memory_class) {
 }
 
 thread_local specs::MemoryClass allocation_class = specs::MemoryClass::activations;
+thread_local bool allocates_on_host = false;
 
 /// Stands before each tensor's data; 64 bytes, so that the data keep LibTorch's alignment.
 struct alignas(64) Header {
   std::size_t bytes = 0;
   specs::MemoryClass memory_class = specs::MemoryClass::activations;
+  bool on_host = false;
 };
 static_assert(sizeof(Header) == 64);
 
@@ -37,7 +39,7 @@ class CountingAllocator final : public c10::Allocator {
   c10::DataPtr allocate(std::size_t bytes) override {
     if (bytes == 0) return {nullptr, nullptr, &release, c10::Device(c10::kCPU)};
     auto* const base = static_cast<char*>(c10::alloc_cpu(bytes + sizeof(Header)));
-    const Header header{bytes, allocation_class};
+    const Header header{bytes, allocation_class, allocates_on_host};
     std::memcpy(base, &header, sizeof(header));
     count(header, 1);
     char* const data = base + sizeof(Header);
@@ -56,11 +58,16 @@ class CountingAllocator final : public c10::Allocator {
 
   void reset_peak() {
     const std::lock_guard lock(mutex_);
-    memory_.peak_bytes = memory_.current_bytes;
-    memory_.bytes_at_peak = memory_.current_bytes_of;
+    start_peak(memory_);
+    start_peak(memory_.host);
   }
 
  private:
+  static void start_peak(MemoryCount& memory) {
+    memory.peak_bytes = memory.current_bytes;
+    memory.bytes_at_peak = memory.current_bytes_of;
+  }
+
   static void release(void* data) {
     if (data == nullptr) return;
     char* const base = static_cast<char*>(data) - sizeof(Header);
@@ -73,13 +80,11 @@ class CountingAllocator final : public c10::Allocator {
   void count(const Header& header, std::int64_t sign) {
     const auto bytes = sign * static_cast<std::int64_t>(header.bytes);
     const std::lock_guard lock(mutex_);
-    memory_.current_bytes += bytes;
-    memory_.current_bytes_of[class_index(header.memory_class)] += bytes;
+    MemoryCount& memory = header.on_host ? memory_.host : memory_;
+    memory.current_bytes += bytes;
+    memory.current_bytes_of[class_index(header.memory_class)] += bytes;
     if (sign > 0) ++memory_.allocations;
-    if (memory_.current_bytes > memory_.peak_bytes) {
-      memory_.peak_bytes = memory_.current_bytes;
-      memory_.bytes_at_peak = memory_.current_bytes_of;
-    }
+    if (memory.current_bytes > memory.peak_bytes) start_peak(memory);
   }
 
   std::mutex mutex_;
@@ -93,6 +98,10 @@ MemoryClassScope::MemoryClassScope(specs::MemoryClass memory_class) : outer_(all
 }
 
 MemoryClassScope::~MemoryClassScope() { allocation_class = outer_; }
+
+HostMemoryScope::HostMemoryScope() : outer_(allocates_on_host) { allocates_on_host = true; }
+
+HostMemoryScope::~HostMemoryScope() { allocates_on_host = outer_; }
 
 void install_counting_allocator() {
   static std::once_flag once;

@@ -13,10 +13,10 @@ namespace runtime {
 
 inline constexpr std::size_t memory_classes = specs::EnumNames<specs::MemoryClass>::names.size();
 
-struct TensorMemory {
+/// Of one kind of memory.
+struct MemoryCount {
   std::int64_t current_bytes = 0;
   std::int64_t peak_bytes = 0;  ///< since the last reset
-  std::int64_t allocations = 0;
   /// By class, at the moment of the peak.
   std::array<std::int64_t, memory_classes> bytes_at_peak{};
   std::array<std::int64_t, memory_classes> current_bytes_of{};
@@ -24,6 +24,15 @@ struct TensorMemory {
   std::int64_t at_peak(specs::MemoryClass memory_class) const {
     return bytes_at_peak[static_cast<std::size_t>(memory_class)];
   }
+  std::int64_t current_of(specs::MemoryClass memory_class) const {
+    return current_bytes_of[static_cast<std::size_t>(memory_class)];
+  }
+};
+
+/// The device's memory, and beside it what was allocated under a HostMemoryScope; each has its own peak.
+struct TensorMemory : MemoryCount {
+  MemoryCount host;
+  std::int64_t allocations = 0;
 };
 
 /// Call before the first tensor; later calls do nothing.
@@ -31,7 +40,7 @@ void install_counting_allocator();
 
 TensorMemory tensor_memory();
 
-/// The peak counts anew from what is allocated now.
+/// The peaks count anew from what is allocated now.
 void reset_peak_tensor_memory();
 
 }  // namespace runtime

@@ -1,87 +1,40 @@
 #include "runtime/optimizer/optimizer.h"
 
 #include <algorithm>
+#include <utility>
 
-#include <ATen/ops/zeros.h>
-
-#include "runtime/model/initialization.h"
-#include "runtime/monitor/memory_class.h"
+#include <c10/util/Exception.h>
 
 namespace runtime {
 
-namespace {
-
-/// The part of a parameter, without its padding, that lies in `range` of its bucket; empty where begin = end.
-BucketRange overlap(const Parameter& parameter, const BucketRange& range) {
-  const std::int64_t begin = std::max(range.begin - parameter.bucket_offset, std::int64_t{0});
-  const std::int64_t end = std::min(range.end - parameter.bucket_offset, parameter.valid_numel());
-  return {begin, std::max(begin, end)};
-}
-
-std::vector<std::string> moment_names(const specs::OptimizerSpec& spec) {
-  if (spec.type == specs::OptimizerKind::sgd) return {"momentum"};
-  return {"exp_avg", "exp_avg_sq"};
-}
-
-}  // namespace
-
 Optimizer::Optimizer(ParameterRegistry& registry, const specs::OptimizerSpec& spec,
-                     const Communicator& replicas, bool sharded, std::uint64_t seed)
-    : registry_(registry),
-      spec_(spec),
-      replicas_(replicas),
-      sharded_(sharded && replicas.size() > 1),
-      has_master_(!registry.buckets().empty() && registry.buckets().front().values.element_size() == 2) {
-  for (Bucket& bucket : registry_.buckets()) {
-    first_slice_.push_back(slices_.size());
-    make_state(bucket, seed);
-  }
-  first_slice_.push_back(slices_.size());
+                     const Communicator& replicas, const OptimizerOptions& options, std::uint64_t seed)
+    : registry_(registry), spec_(spec), replicas_(replicas), options_(options) {
+  options_.sharded = options.sharded && replicas.size() > 1;
+  StateLayout layout;
+  if (options_.sharded) layout.shard = replicas.rank(), layout.shards = replicas.size();
+  layout.eighths_on_host = options.eighths_on_host;
+  layout.aliases_device = options.aliases_device;
+  parts_ = make_optimizer_state(registry_, spec_.type, layout, seed);
+  for (std::size_t bucket = 0; bucket <= registry_.buckets().size(); ++bucket)
+    first_part_.push_back(static_cast<std::size_t>(
+        std::partition_point(parts_.begin(), parts_.end(),
+                             [&](const StatePart& part) { return part.bucket < bucket; }) -
+        parts_.begin()));
+  host_job_.assign(registry_.buckets().size(), 0);
+  const bool any_on_host =
+      std::any_of(parts_.begin(), parts_.end(), [](const StatePart& part) { return part.on_host; });
+  if (any_on_host) worker_ = std::make_unique<HostWorker>();
 }
 
-void Optimizer::make_state(Bucket& bucket, std::uint64_t seed) {
-  BucketState state;
-  state.range =
-      sharded_ ? shard_of(bucket, replicas_.rank(), replicas_.size()) : BucketRange{0, bucket.numel};
-  state.weight = bucket.values.narrow(0, state.range.begin, state.range.size());
-  const at::ScalarType type = has_master_ ? at::kFloat : bucket.values.scalar_type();
-  if (has_master_) {
-    const MemoryClassScope scope(specs::MemoryClass::master_weights);
-    state.weight = at::zeros({state.range.size()}, type);
-  }
-  {
-    const MemoryClassScope scope(specs::MemoryClass::optimizer_state);
-    for (const std::string& name : moment_names(spec_))
-      state.moments.emplace_back(name, at::zeros({state.range.size()}, type));
-  }
-  make_slices(bucket, state);
-  if (has_master_)
-    for (std::size_t i = first_slice_.back(); i < slices_.size(); ++i)
-      fill_initial(slices_[i].parameter->spec, seed, slices_[i].begin, slices_[i].weight);
-  states_.push_back(std::move(state));
+Optimizer::~Optimizer() = default;
+
+template <class Body>
+void Optimizer::for_parts_of(std::size_t bucket, Body body) const {
+  for (std::size_t i = first_part_[bucket]; i < first_part_[bucket + 1]; ++i) body(parts_[i]);
 }
 
-void Optimizer::make_slices(const Bucket& bucket, const BucketState& state) {
-  for (const ParameterBlock* block : bucket.blocks)
-    for (const Parameter& parameter : block->parameters()) {
-      const BucketRange part = overlap(parameter, state.range);
-      if (part.size() == 0) continue;
-      const std::int64_t in_bucket = parameter.bucket_offset + part.begin;
-      const std::int64_t in_state = in_bucket - state.range.begin;
-      StateSlice slice{&parameter,
-                       part.begin,
-                       part.end,
-                       state.weight.narrow(0, in_state, part.size()),
-                       bucket.gradients.narrow(0, in_bucket, part.size()),
-                       {}};
-      for (const auto& [name, moment] : state.moments)
-        slice.moments.emplace_back(name, moment.narrow(0, in_state, part.size()));
-      slices_.push_back(std::move(slice));
-    }
-}
-
-void Optimizer::update(double learning_rate, double gradient_scale) {
-  ++updates_;
+UpdateFactors Optimizer::factors(double learning_rate, double gradient_scale) const {
   UpdateFactors factors;
   factors.learning_rate = learning_rate;
   factors.gradient_scale = gradient_scale;
@@ -89,41 +42,102 @@ void Optimizer::update(double learning_rate, double gradient_scale) {
   factors.beta2 = spec_.beta2;
   factors.epsilon = spec_.epsilon;
   factors.momentum = spec_.momentum;
-  factors.step = updates_;
-  for (std::size_t bucket = 0; bucket < states_.size(); ++bucket) {
-    for (std::size_t i = first_slice_[bucket]; i < first_slice_[bucket + 1]; ++i) {
-      const StateSlice& slice = slices_[i];
-      factors.weight_decay = slice.parameter->spec.weight_decay ? spec_.weight_decay : 0;
-      if (spec_.type == specs::OptimizerKind::adamw)
-        update_adamw(slice.weight, slice.moments[0].second, slice.moments[1].second, slice.gradient, factors);
-      else
-        update_sgd(slice.weight, slice.moments[0].second, slice.gradient, factors);
-    }
+  factors.step = updates_ + 1;
+  return factors;
+}
+
+void Optimizer::update_part(const StatePart& part, UpdateFactors factors) const {
+  for (const StateSlice& slice : part.slices) {
+    factors.weight_decay = slice.parameter->spec.weight_decay ? spec_.weight_decay : 0;
+    if (spec_.type == specs::OptimizerKind::adamw)
+      update_adamw(slice.weight, slice.moments[0].second, slice.moments[1].second, slice.gradient, factors);
+    else
+      update_sgd(slice.weight, slice.moments[0].second, slice.gradient, factors);
+  }
+}
+
+void Optimizer::update_early(double learning_rate) {
+  if (worker_ && !options_.delayed) early_ = factors(learning_rate, 1);
+}
+
+void Optimizer::gradients_on_their_way(std::size_t bucket, std::function<void()> wait_until_whole) {
+  if (!worker_) return wait_until_whole();
+  host_job_[bucket] = worker_->submit([this, bucket, wait = std::move(wait_until_whole), factors = early_] {
+    wait();
+    for_parts_of(bucket, [&](const StatePart& part) {
+      if (!part.on_host) return;
+      if (!part.gradient.is_alias_of(part.device_gradient)) part.gradient.copy_(part.device_gradient);
+      if (factors) update_part(part, *factors);
+    });
+  });
+}
+
+void Optimizer::wait_for_gradients() {
+  if (worker_) worker_->wait_for_all();
+}
+
+void Optimizer::update(double learning_rate, double gradient_scale) {
+  TORCH_INTERNAL_ASSERT(!unusable_, "the host's state was updated in a step that was skipped");
+  const UpdateFactors factors = this->factors(learning_rate, gradient_scale);
+  const std::size_t buckets = registry_.buckets().size();
+  if (worker_ && !options_.delayed && !early_)
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+      host_job_[bucket] = worker_->submit([this, bucket, factors] {
+        for_parts_of(bucket, [&](const StatePart& part) {
+          if (part.on_host) update_part(part, factors);
+        });
+      });
+  for (std::size_t bucket = 0; bucket < buckets; ++bucket) {
+    for_parts_of(bucket, [&](const StatePart& part) {
+      if (!part.on_host) update_part(part, factors);
+    });
+    if (worker_) worker_->wait_for(host_job_[bucket]);
     publish(bucket);
+  }
+  early_.reset();
+  ++updates_;
+  if (options_.delayed && worker_) {
+    for (std::size_t bucket = 0; bucket < buckets; ++bucket)
+      worker_->submit([this, bucket, factors] {
+        for_parts_of(bucket, [&](const StatePart& part) {
+          if (part.on_host) update_part(part, factors);
+        });
+      });
+    delayed_update_runs_ = true;
   }
   for (PendingWork& gather : gathers_) gather.wait();
   gathers_.clear();
 }
 
+void Optimizer::skip() {
+  unusable_ = early_.has_value();
+  early_.reset();
+}
+
+void Optimizer::finish_delayed() {
+  if (!delayed_update_runs_) return;
+  worker_->wait_for_all();
+  delayed_update_runs_ = false;
+  publish_all();
+}
+
 void Optimizer::publish(std::size_t index) {
+  for_parts_of(index, [](const StatePart& part) {
+    if (part.has_master()) part.parameter.copy_(part.weight);
+  });
+  if (!options_.sharded || options_.skip_gather) return;
   const Bucket& bucket = registry_.buckets()[index];
-  const BucketState& state = states_[index];
-  const at::Tensor mine = bucket.values.narrow(0, state.range.begin, state.range.size());
-  if (has_master_) mine.copy_(state.weight);
-  if (sharded_ && !skip_gather) gathers_.push_back(replicas_.all_gather_into_async(bucket.values, mine));
+  const BucketRange mine = shard_of(bucket, replicas_.rank(), replicas_.size());
+  gathers_.push_back(
+      replicas_.all_gather_into_async(bucket.values, bucket.values.narrow(0, mine.begin, mine.size())));
 }
 
-void Optimizer::masters_from_parameters() {
-  if (!has_master_) return;
-  for (std::size_t i = 0; i < states_.size(); ++i)
-    states_[i].weight.copy_(
-        registry_.buckets()[i].values.narrow(0, states_[i].range.begin, states_[i].range.size()));
-}
-
-void Optimizer::parameters_from_masters() {
-  for (std::size_t i = 0; i < states_.size(); ++i) publish(i);
+void Optimizer::publish_all() {
+  for (std::size_t bucket = 0; bucket < registry_.buckets().size(); ++bucket) publish(bucket);
   for (PendingWork& gather : gathers_) gather.wait();
   gathers_.clear();
 }
+
+void Optimizer::parameters_from_masters() { publish_all(); }
 
 }  // namespace runtime

@@ -13,6 +13,7 @@ struct FaultSwitches {
   bool mean_of_micro_batches = false;   ///< each micro-batch weighs the same, whatever tokens it counts
   bool local_norm = false;              ///< clipping by each rank's own norm
   bool update_skips_gather = false;     ///< sharded parameters are not gathered after the update
+  bool offload_aliases_device = false;  ///< what is offloaded shares the device's memory
 };
 
 }  // namespace runtime

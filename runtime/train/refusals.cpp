@@ -50,6 +50,11 @@ void refuse_placement(const TrainerSpec& spec, Refusals& refusals) {
     refusals.when(true, "stages of unlike meshes are not implemented");
     break;
   }
+  for (const specs::PipelineStage& stage : placement.stages) {
+    if (stage.offload.delayed_update == first.offload.delayed_update) continue;
+    refusals.when(true, "delayed updates of some stages and not of others are not implemented");
+    break;
+  }
   const specs::StageMesh& mesh = first.mesh;
   const specs::AttentionSpec& attention = spec.model.attention;
   refusals.indivisible("attention heads", attention.heads, "tensor", mesh.tensor);

@@ -70,11 +70,21 @@ void Trainer::build() {
   const bool sharded = spec_.placement.stages.front().zero.stage >= 1 && mesh_.gradient().size() > 1;
   reducer_ = std::make_unique<GradientReducer>(
       registry_, mesh_, GradientReducer::Options{sharded, options_.overlap_reduction, options_.faults});
+  OptimizerOptions optimizer;
+  optimizer.sharded = sharded;
+  for (const specs::PipelineStage& stage : spec_.placement.stages)
+    optimizer.eighths_on_host.push_back(stage.offload.optimizer.eighths);
+  optimizer.delayed = spec_.placement.stages.front().offload.delayed_update;
+  optimizer.skip_gather = options_.faults.update_skips_gather;
+  optimizer.aliases_device = options_.faults.offload_aliases_device;
   optimizer_ =
-      std::make_unique<Optimizer>(registry_, training.optimizer, mesh_.gradient(), sharded, training.seed);
+      std::make_unique<Optimizer>(registry_, training.optimizer, mesh_.gradient(), optimizer, training.seed);
+  if (optimizer_->offloads())
+    reducer_->hand_over_to([this](std::size_t bucket, std::function<void()> wait_until_whole) {
+      optimizer_->gradients_on_their_way(bucket, std::move(wait_until_whole));
+    });
   loss_scaler_ =
       std::make_unique<LossScaler>(training.loss_scaling, training.precision == specs::Precision::fp16);
-  optimizer_->skip_gather = options_.faults.update_skips_gather;
   executor_ = std::make_unique<PipelineExecutor>(spec_.schedule, mesh_, std::move(by_stage), *reducer_,
                                                  StreamShape{model.hidden, rows_shared, type});
 }
@@ -106,6 +116,7 @@ StepResult Trainer::compute_gradients(const std::vector<MicroBatch>& micro_batch
   reducer_->begin_step(static_cast<std::int64_t>(micro_batches.size()));
   const double loss = executor_->run(input);
   reducer_->finish();
+  optimizer_->wait_for_gradients();
 
   // One message for both: the loss stands on one rank of each replica, the norm is spread over all.
   const double share = squared_norm_share(registry_, mesh_, options_.faults);
@@ -122,13 +133,17 @@ StepResult Trainer::compute_gradients(const std::vector<MicroBatch>& micro_batch
 }
 
 StepResult Trainer::step(const std::vector<MicroBatch>& micro_batches) {
+  const double rate = learning_rate(spec_.training, optimizer_->updates());
+  if (spec_.training.gradient_clip == 0 && spec_.training.precision != specs::Precision::fp16)
+    optimizer_->update_early(rate);
   StepResult result = compute_gradients(micro_batches);
-  result.learning_rate = learning_rate(spec_.training, optimizer_->updates());
+  result.learning_rate = rate;
   result.updated = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
   if (result.updated)
     optimizer_->update(
-        result.learning_rate,
-        clip_coefficient(result.gradient_norm, spec_.training.gradient_clip) / result.loss_scale);
+        rate, clip_coefficient(result.gradient_norm, spec_.training.gradient_clip) / result.loss_scale);
+  else
+    optimizer_->skip();
   loss_scaler_->update(result.updated);
   return result;
 }

@@ -105,6 +105,38 @@ TEST(Memory, TinyGptOfThisRuntimeMatchesTheCountedBytes) {
   EXPECT_EQ(device_bytes(cost, {MemoryClass::framework_context, MemoryClass::allocator_slack}), 0);
 }
 
+TEST(Memory, WhatThisRuntimeOffloadsLeavesTheDeviceAndHasCopiesOnTheHost) {
+  specs::Experiment run = experiment(gpt(4, 256, 8, 4096, 256), 1, 4, 256, "dsrun");
+  run.cluster.groups.front().node.device.generation = "cpu";
+  const auto bytes = [&](const specs::CostBreakdown& cost, specs::MemoryLocation location,
+                         MemoryClass memory_class) {
+    std::int64_t sum = 0;
+    for (const specs::MemoryEntry& entry : cost.memory)
+      if (entry.location == location && entry.memory_class == memory_class) sum += entry.bytes;
+    return sum;
+  };
+  for (const auto& [precision, masters] :
+       {std::pair{specs::Precision::fp32, 0}, {specs::Precision::bf16, 4}}) {
+    run.training.precision = precision;
+    const Estimator estimator(run);
+    specs::RegularPlacement placement;
+    placement.micro_batch = 4;
+    const auto resident = estimator.estimate(specs::regular_placement(placement, 4));
+    placement.offload.optimizer = {specs::OffloadDevice::cpu, 6};
+    const auto offloaded = estimator.estimate(specs::regular_placement(placement, 4));
+    const auto on = [&](specs::MemoryLocation location, MemoryClass memory_class) {
+      return bytes(offloaded, location, memory_class);
+    };
+    const std::int64_t moments = bytes(resident, specs::MemoryLocation::device, MemoryClass::optimizer_state);
+    const std::int64_t moved = moments / 8 * 6 / 8;
+    EXPECT_NEAR(resident.peak_device_bytes - offloaded.peak_device_bytes, (8 + masters) * moved, 16);
+    EXPECT_NEAR(on(specs::MemoryLocation::host, MemoryClass::optimizer_state), 8 * moved, 8);
+    EXPECT_NEAR(on(specs::MemoryLocation::host, MemoryClass::master_weights), 4 * moved, 8);
+    EXPECT_NEAR(on(specs::MemoryLocation::host, MemoryClass::gradients), 4 * moved, 8);
+    EXPECT_EQ(on(specs::MemoryLocation::host_pinned, MemoryClass::offload_staging), 0);
+  }
+}
+
 TEST(Memory, OffloadedOptimizerLivesOnTheHostWithItsPinnedBuffers) {
   const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
   const Estimator estimator(experiment(model, 1, 8, 4096));

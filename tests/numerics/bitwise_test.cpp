@@ -67,5 +67,30 @@ TEST_F(Bitwise, ShardedOptimizerStatesChangeNothing) {
   }
 }
 
+TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {
+  const auto expect_same_offloaded = [](TrainingCase on_device) {
+    for (const std::int64_t eighths : {3, 8}) {
+      TrainingCase offloaded = on_device;
+      offloaded.offload_eighths = eighths;
+      expect_same(on_device, offloaded);
+    }
+  };
+  for (const std::int64_t zero_stage : {0, 1})
+    for (const specs::Precision precision :
+         {specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16}) {
+      TrainingCase training = base(1, 1, 2);
+      training.zero_stage = zero_stage;
+      training.precision = precision;
+      expect_same_offloaded(training);
+    }
+  TrainingCase momentum = base(2, 2, 1);
+  momentum.optimizer = specs::OptimizerKind::sgd;
+  expect_same_offloaded(momentum);
+  TrainingCase clipped = base(1, 2, 2);
+  clipped.gradient_clip = 0.5;
+  clipped.zero_stage = 1;
+  expect_same_offloaded(clipped);
+}
+
 }  // namespace
 }  // namespace runtime::numerics

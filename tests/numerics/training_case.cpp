@@ -58,6 +58,8 @@ std::string TrainingCase::name() const {
   if (recomputation != specs::Recomputation::none)
     text += fmt::format(" recompute-{}", specs::name_of(recomputation));
   if (dropout > 0) text += " dropout";
+  if (offload_eighths > 0) text += fmt::format(" offload-{}/8", offload_eighths);
+  if (delayed_update) text += " delayed";
   if (!overlap_reduction) text += " no-overlap";
   return text;
 }
@@ -116,6 +118,9 @@ specs::Placement placement_of(const TrainingCase& training) {
   regular.sequence_parallel = training.sequence_parallel;
   regular.recomputation = training.recomputation;
   regular.zero.stage = training.zero_stage;
+  if (training.offload_eighths > 0)
+    regular.offload.optimizer = {specs::OffloadDevice::cpu, training.offload_eighths};
+  regular.offload.delayed_update = training.delayed_update;
   regular.buckets.gradient_bucket_bytes = 16384;  // several buckets even of these models
   const std::int64_t layers = model_of(training).layers;
   specs::Placement placement = specs::regular_placement(regular, layers);

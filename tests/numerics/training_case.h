@@ -35,11 +35,13 @@ struct TrainingCase {
   std::int64_t data = 1;
   std::int64_t virtual_stages = 1;
   std::int64_t zero_stage = 0;
-  std::int64_t micro_batch = 12;  ///< of the 12 sequences of a step
+  std::int64_t offload_eighths = 0;  ///< of the optimizer's state, on the host
+  std::int64_t micro_batch = 12;     ///< of the 12 sequences of a step
   specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
   Cut cut = Cut::even;
   bool sequence_parallel = false;
   specs::Recomputation recomputation = specs::Recomputation::none;
+  bool delayed_update = false;
   bool overlap_reduction = true;
   double dropout = 0;
   double gradient_clip = 0.5;  ///< below the norms of these runs: clipping is at work

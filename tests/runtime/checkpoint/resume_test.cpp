@@ -98,6 +98,41 @@ TEST_F(ResumeTest, SoIsOneIn16BitsWithMasterWeightsOneWithMomentumAndOneIn64Bits
   expect_same_after_resume(training);
 }
 
+TEST_F(ResumeTest, SoIsOneWhoseOptimizerIsOffloadedWhollyOrInPart) {
+  for (const std::int64_t eighths : {3, 8}) {
+    TrainingCase training = layout(2, 1, 2, 1);
+    training.offload_eighths = eighths;
+    expect_same_after_resume(training);
+    training = layout(1, 2, 1, 0);
+    training.precision = specs::Precision::bf16;
+    training.offload_eighths = eighths;
+    expect_same_after_resume(training);
+  }
+}
+
+TEST_F(ResumeTest, ADelayedUpdateIsFinishedBeforeItIsSaved) {
+  TrainingCase training = layout(1, 1, 2, 1);
+  training.offload_eighths = 8;
+  training.delayed_update = true;
+  expect_same_after_resume(training);
+}
+
+TEST_F(ResumeTest, OffloadedStateIsReadWhereverItIsToLie) {
+  TrainingCase offloaded = layout(1, 1, 2, 1);
+  offloaded.offload_eighths = 5;
+  const ResumeOutcome written = train(offloaded, "offloaded", 2, 2);
+  ASSERT_EQ(written.error, "");
+  EXPECT_THAT(written.defects, IsEmpty());
+  TrainingCase other = layout(1, 2, 1, 0);
+  other.offload_eighths = 2;
+  for (const TrainingCase& loaded : {layout(2, 1, 1, 0), other}) {
+    const ResumeOutcome read = resume(loaded, "offloaded", 2);
+    ASSERT_EQ(read.error, "") << loaded.name();
+    EXPECT_THAT(read.defects, IsEmpty()) << loaded.name();
+    EXPECT_TRUE(read.at_start == written.at_end) << loaded.name();
+  }
+}
+
 /// Every parameter and moment bit for bit, and the next step's loss that of the run that went on.
 TEST_F(ResumeTest, AnyLayoutReadsWhatAnyOtherHasWritten) {
   const std::vector<TrainingCase> all = layouts(8);

@@ -72,6 +72,28 @@ TEST_F(TensorMemoryTest, ScopesTagAllocationsAndFreesReturnToTheirOwnClass) {
   EXPECT_EQ(of(specs::MemoryClass::parameters), 0);
 }
 
+TEST_F(TensorMemoryTest, HostMemoryIsCountedBesideTheDevicesWithItsOwnPeak) {
+  const auto host = [&] { return tensor_memory().host.current_bytes - before_.host.current_bytes; };
+  const at::Tensor on_device = at::empty({10}, at::kByte);
+  at::Tensor on_host;
+  {
+    const HostMemoryScope scope;
+    const MemoryClassScope state(specs::MemoryClass::optimizer_state);
+    on_host = at::empty({100}, at::kByte);
+  }
+  EXPECT_EQ(current(), 10);
+  EXPECT_EQ(host(), 100);
+  EXPECT_EQ(tensor_memory().host.current_of(specs::MemoryClass::optimizer_state) -
+                before_.host.current_of(specs::MemoryClass::optimizer_state),
+            100);
+  EXPECT_EQ(tensor_memory().current_of(specs::MemoryClass::optimizer_state),
+            before_.current_of(specs::MemoryClass::optimizer_state));
+  on_host.reset();
+  EXPECT_EQ(host(), 0);
+  EXPECT_EQ(tensor_memory().host.peak_bytes - before_.host.current_bytes, 100);
+  EXPECT_EQ(peak(), 10);
+}
+
 TEST_F(TensorMemoryTest, TensorsOfOtherThreadsCountAndKeepTheirAlignment) {
   at::Tensor made;
   std::thread([&] { made = at::empty({33}, at::kByte); }).join();
