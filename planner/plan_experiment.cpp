@@ -15,14 +15,11 @@
 namespace planner {
 namespace {
 
-specs::Placement expand(const specs::Experiment& experiment, const specs::RegularPlacement& placement) {
-  return specs::regular_placement(placement, specs::block_count(experiment.model));
-}
-
-void add_runners_up(const SearchResult& result, const cost_models::Estimator& estimator, specs::Plan& plan) {
+void add_runners_up(const SearchResult& result, const Pricer& pricer, const cost_models::Estimator& estimator,
+                    specs::Plan& plan) {
   for (const PricedCandidate& candidate : result.runners_up) {
     specs::RunnerUp runner_up;
-    runner_up.placement = expand(plan.inputs, candidate.placement);
+    runner_up.placement = pricer.placement(candidate.placement);
     runner_up.objective = candidate.price.objective;
     runner_up.step_seconds = candidate.price.step_seconds;
     runner_up.peak_device_bytes = candidate.price.peak_device_bytes;
@@ -118,9 +115,9 @@ specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
     outcome.value->infeasibility = infeasibility_of(experiment, *stack, space, result, pricer);
     return outcome;
   }
-  specs::Plan plan = assemble_plan(experiment, estimator, expand(experiment, result.best->placement));
+  specs::Plan plan = assemble_plan(experiment, estimator, pricer.placement(result.best->placement));
   plan.certificate = certificate_of(space, result, pricer);
-  add_runners_up(result, estimator, plan);
+  add_runners_up(result, pricer, estimator, plan);
   add_binding_constraint(result, pricer, plan);
   outcome.value->plan = std::move(plan);
   return outcome;

@@ -54,11 +54,10 @@ specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experim
     return result;
   }
   const cost_models::Estimator estimator(experiment);
-  const SearchResult found = exhaustive_search(space, EstimatorPricer(experiment, estimator));
+  const EstimatorPricer pricer(experiment, estimator);
+  const SearchResult found = exhaustive_search(space, pricer);
   const PricedCandidate candidate = found.best ? *found.best : *found.best_infeasible();
-  result.value =
-      priced_plan(experiment, estimator,
-                  specs::regular_placement(candidate.placement, specs::block_count(experiment.model)));
+  result.value = priced_plan(experiment, estimator, pricer.placement(candidate.placement));
   return result;
 }
 

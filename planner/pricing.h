@@ -1,10 +1,16 @@
 // The objective P: what the search minimises, and whether a placement fits.
+//
+// The search enumerates outer points: mesh, micro-batch, schedule, treatment (`RegularPlacement`). What an
+// outer point leaves open (where stages are cut, how many layers each recomputes, module degrees) are its
+// inner choices. A Pricer solves them: the search asks it for the price of the best inner choice, for how
+// many there are, and, of the few outer points that end in the plan, for the placement itself.
 #pragma once
 
 #include <cstdint>
 #include <map>
 
 #include "cost_models/estimate.h"
+#include "planner/count.h"
 #include "specs/language/experiment.h"
 #include "specs/plan/cost_breakdown.h"
 #include "specs/plan/placement.h"
@@ -23,7 +29,13 @@ struct Price {
 class Pricer {
  public:
   virtual ~Pricer() = default;
-  virtual Price price(const specs::RegularPlacement& placement) const = 0;
+  /// Of the outer point's inner choices that fit: the best objective, ties to the smaller peak memory. Where
+  /// none fits, a choice with the least device memory. Called for every outer point that no bound excludes.
+  virtual Price price(const specs::RegularPlacement& outer) const = 0;
+  /// The inner choice that `price` is the price of.
+  virtual specs::Placement placement(const specs::RegularPlacement& outer) const = 0;
+  /// Inner choices of the outer point, exactly. Must not depend on offload shares or on the ZeRO treatment.
+  virtual Count members(const specs::RegularPlacement& outer) const = 0;
   virtual std::int64_t usable_device_bytes() const = 0;
   virtual std::int64_t usable_host_bytes() const = 0;
 
@@ -39,7 +51,9 @@ class EstimatorPricer : public Pricer {
   /// Keeps references.
   EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator);
 
-  Price price(const specs::RegularPlacement& placement) const override;
+  Price price(const specs::RegularPlacement& outer) const override;
+  specs::Placement placement(const specs::RegularPlacement& outer) const override;
+  Count members(const specs::RegularPlacement& outer) const override;
   std::int64_t usable_device_bytes() const override { return usable_device_bytes_; }
   std::int64_t usable_host_bytes() const override { return usable_host_bytes_; }
 

@@ -39,7 +39,7 @@ specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& 
   const EstimatorPricer pricer(question, estimator);
   const SearchResult found = exhaustive_search(space, pricer);
   const PricedCandidate candidate = found.best ? *found.best : *found.best_infeasible();
-  answer.placement = specs::regular_placement(candidate.placement, specs::block_count(question.model));
+  answer.placement = pricer.placement(candidate.placement);
   answer.cost = estimator.estimate(*answer.placement);
   if (!found.best) {
     answer.verdict = Verdict::does_not_fit;

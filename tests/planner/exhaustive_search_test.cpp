@@ -33,6 +33,8 @@ class ArbitraryPricer : public Pricer {
     return {seconds, seconds, static_cast<std::int64_t>(hash >> 8 & 0xFFFF),
             static_cast<std::int64_t>(hash & 0xFF)};
   }
+  specs::Placement placement(const RegularPlacement&) const override { return {}; }
+  Count members(const RegularPlacement&) const override { return 1; }
   std::int64_t usable_device_bytes() const override { return 0x8000; }
   std::int64_t usable_host_bytes() const override { return 0xE0; }
 
