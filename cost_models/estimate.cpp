@@ -64,7 +64,8 @@ std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(std::l
 struct Estimator::State {
   std::vector<CostInputs> inputs;  ///< by device group
   std::vector<std::unique_ptr<Memo<LayerKey, LayerCosts>>> layers;
-  Memo<CutKey, std::vector<RankRun>> cuts;
+  Memo<CutKey, PipelineCut> cuts;
+  ScheduleOrders orders;
   double noncausal_flops_per_token = 0;
   double causal_flops_per_token = 0;
 
@@ -100,20 +101,20 @@ QuickCost Estimator::quick(const specs::RegularPlacement& placement) const {
   const LayerCosts& costs = state_->layer(0, layer_key(placement));
   const CutKey cut{placement.pipeline, placement.virtual_stages, placement.schedule, placement.recomputation,
                    placement.recomputed_modules};
-  const std::vector<RankRun>& runs = state_->cuts.get(cut, [&] {
-    return rank_runs(inputs.model, specs::regular_placement(placement, specs::block_count(inputs.model)));
+  const PipelineCut& runs = state_->cuts.get(cut, [&] {
+    return pipeline_cut(inputs.model, specs::regular_placement(placement, specs::block_count(inputs.model)));
   });
   const ShardKey shards = shard_key(placement);
   const JobShape job = job_shape(inputs, placement);
   QuickCost quick;
-  for (const RankRun& run : runs) {
+  for (const RankRun& run : runs.ranks) {
     const RankMemory memory = rank_memory(inputs, rank_load(job, costs, run.counts, shards, run.first_rank,
                                                             placement.tensor, inputs.model.tied_embeddings));
     quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
     quick.peak_host_bytes_per_node =
         std::max(quick.peak_host_bytes_per_node, whole_bytes(memory.host_total() * inputs.devices_per_node));
   }
-  quick.step_seconds = regular_step_seconds(inputs, costs, job, shards, runs);
+  quick.step_seconds = regular_step_seconds(inputs, costs, job, shards, runs, state_->orders);
   return quick;
 }
 
@@ -143,7 +144,8 @@ class TimeAccount {
   TimeAccount(const StepSeconds& step, double micro_batches, std::vector<specs::TimeEntry>& entries)
       : step_(step), micro_batches_(micro_batches), entries_(entries) {}
 
-  void add_rank(std::int64_t pipeline_rank, const RankSeconds& rank, const TermSeconds& terms, double flops) {
+  void add_rank(std::int64_t pipeline_rank, const StepEndSeconds& end, const TermSeconds& terms,
+                double flops) {
     first_of_rank_ = entries_.size();
     double accounted = 0;
     for (std::size_t i = 0; i < time_terms; ++i) {
@@ -153,9 +155,9 @@ class TimeAccount {
       add(pipeline_rank, term, terms[i] * micro_batches_, of_flops * micro_batches_);
       accounted += terms[i] * micro_batches_;
     }
-    add(pipeline_rank, TimeTerm::pipeline_transfer, step_.pipeline.transfer);
-    accounted += step_.pipeline.transfer;
-    accounted += add_end(pipeline_rank, rank.end);
+    add(pipeline_rank, TimeTerm::pipeline_transfer, step_.transfer);
+    accounted += step_.transfer;
+    accounted += add_end(pipeline_rank, end);
     add(pipeline_rank, TimeTerm::fixed_overhead, step_.fixed);
     accounted += step_.fixed;
     // What rounding leaves of a rank that never waits is no bubble.
@@ -210,54 +212,100 @@ double rank_flops(const LayerCosts& costs, const UnitCounts& counts) {
 
 }  // namespace
 
+namespace {
+
+std::int64_t output_tensor_of(const specs::PipelineStage& stage) {
+  if (stage.modules.output_mode == specs::OutputLayerMode::token_parallel) return 1;
+  return stage.modules.output_tensor > 0 ? stage.modules.output_tensor : stage.mesh.tensor;
+}
+
+/// One pipeline rank: its stages share its devices and, but for their units, its treatment.
+struct PricedRank {
+  const specs::PipelineStage* representative = nullptr;
+  UnitCounts counts;
+  TermSeconds terms{};
+  double flops = 0;
+  double micro_batch_seconds = 0;
+};
+
+}  // namespace
+
+struct Estimator::PricedStages {
+  std::vector<PricedRank> ranks;
+  PlacementSeconds seconds;
+};
+
+Estimator::PricedStages Estimator::price_stages(const specs::Placement& placement) const {
+  const std::vector<CostInputs>& groups = state_->inputs;
+  const double micro_batch = static_cast<double>(placement.micro_batch);
+  PricedStages priced;
+  priced.ranks.resize(static_cast<std::size_t>(placement.pipeline_ranks()));
+  for (const specs::PipelineStage& stage : placement.stages) {
+    PricedRank& rank = priced.ranks.at(static_cast<std::size_t>(stage.pipeline_rank));
+    if (rank.representative == nullptr) rank.representative = &stage;
+    const auto group = static_cast<std::size_t>(stage.device_group);
+    const CostInputs& inputs = groups.at(group);
+    const LayerCosts& costs = state_->layer(group, layer_key(placement, stage));
+    const UnitCounts counts = unit_counts(inputs.model, stage);
+    rank.counts += counts;
+    rank.flops += rank_flops(costs, counts);
+    priced.seconds.stages.push_back(
+        placed_stage_seconds(inputs, costs, counts, shard_key(placement, stage), micro_batch, &rank.terms));
+    rank.micro_batch_seconds += priced.seconds.stages.back().total();
+  }
+  balance_stages(groups.front(), priced.seconds.stages);
+  priced.seconds.transfers.assign(placement.stages.size() - 1,
+                                  job_shape(groups.front(), placement).transfer_seconds);
+  for (const PricedRank& rank : priced.ranks) {
+    const specs::PipelineStage& stage = *rank.representative;
+    const auto group = static_cast<std::size_t>(stage.device_group);
+    priced.seconds.ends.push_back(rank_end_seconds(groups.at(group),
+                                                   state_->layer(group, layer_key(placement, stage)),
+                                                   rank.counts, shard_key(placement, stage)));
+  }
+  return priced;
+}
+
+PlacementSeconds Estimator::seconds_of(const specs::Placement& placement) const {
+  PlacementSeconds seconds = price_stages(placement).seconds;
+  seconds.fixed = fixed_seconds(state_->inputs.front(), job_shape(state_->inputs.front(), placement).step);
+  return seconds;
+}
+
 specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) const {
   specs::CostBreakdown breakdown;
   const std::vector<CostInputs>& groups = state_->inputs;
   const JobShape job = job_shape(groups.front(), placement);
-  const std::size_t ranks = static_cast<std::size_t>(placement.pipeline_ranks());
-  struct Rank {
-    RankSeconds seconds;
-    TermSeconds terms{};
-    double flops = 0;
-  };
-  std::vector<Rank> priced(ranks);
-  breakdown.memory.reserve(ranks * memory_classes);
-  std::vector<RankSeconds> seconds(ranks);
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    // Stages of a rank share its devices; where their treatments differ, each is priced for itself.
-    const specs::PipelineStage* representative = nullptr;
-    UnitCounts counts;
-    for (const specs::PipelineStage& stage : placement.stages) {
-      if (stage.pipeline_rank != static_cast<std::int64_t>(rank)) continue;
-      if (representative == nullptr) representative = &stage;
-      counts += unit_counts(groups.front().model, stage);
-    }
-    if (representative == nullptr) continue;
-    const auto group = static_cast<std::size_t>(representative->device_group);
+  const PricedStages priced = price_stages(placement);
+  breakdown.memory.reserve(priced.ranks.size() * memory_classes);
+  for (std::size_t rank = 0; rank < priced.ranks.size(); ++rank) {
+    const specs::PipelineStage& stage = *priced.ranks[rank].representative;
+    const auto group = static_cast<std::size_t>(stage.device_group);
     const CostInputs& inputs = groups.at(group);
-    const LayerCosts& costs = state_->layer(group, layer_key(placement, *representative));
-    const ShardKey shards = shard_key(placement, *representative);
-    Rank& price = priced[rank];
-    price.seconds =
-        rank_seconds(inputs, costs, counts, shards, static_cast<double>(placement.micro_batch), &price.terms);
-    price.flops = rank_flops(costs, counts);
-    seconds[rank] = price.seconds;
-    const std::int64_t output_tensor =
-        representative->modules.output_mode == specs::OutputLayerMode::token_parallel ? 1
-        : representative->modules.output_tensor > 0 ? representative->modules.output_tensor
-                                                    : representative->mesh.tensor;
-    RankLoad load = rank_load(job, costs, counts, shards, static_cast<std::int64_t>(rank), output_tensor,
-                              inputs.model.tied_embeddings);
-    load.tensor = static_cast<double>(representative->mesh.tensor);
+    RankLoad load =
+        rank_load(job, state_->layer(group, layer_key(placement, stage)), priced.ranks[rank].counts,
+                  shard_key(placement, stage), static_cast<std::int64_t>(rank), output_tensor_of(stage),
+                  inputs.model.tied_embeddings);
+    load.tensor = static_cast<double>(stage.mesh.tensor);
     add_memory(rank_memory(inputs, load), static_cast<std::int64_t>(rank), inputs.devices_per_node,
                breakdown);
   }
-  const StepSeconds step = step_seconds(groups.front(), job.step, seconds);
-  breakdown.time.reserve((ranks + 1) * time_terms);
+  const auto slowest = std::max_element(
+      priced.ranks.begin(), priced.ranks.end(),
+      [](const PricedRank& a, const PricedRank& b) { return a.micro_batch_seconds < b.micro_batch_seconds; });
+  const auto pacing = static_cast<std::size_t>(slowest - priced.ranks.begin());
+  const StepSeconds step = step_account(
+      groups.front(), job.step, {priced.seconds.stages, priced.seconds.transfers, priced.seconds.ends},
+      pacing, state_->orders);
+  breakdown.time.reserve((priced.ranks.size() + 1) * time_terms);
   TimeAccount account(step, job.step.pipeline.micro_batches, breakdown.time);
-  account.add_rank(-1, seconds[step.slowest], priced[step.slowest].terms, priced[step.slowest].flops);
-  for (std::size_t rank = 0; rank < ranks; ++rank)
-    account.add_rank(static_cast<std::int64_t>(rank), seconds[rank], priced[rank].terms, priced[rank].flops);
+  const auto add_rank = [&](std::int64_t pipeline_rank, std::size_t rank) {
+    account.add_rank(pipeline_rank, priced.seconds.ends[rank], priced.ranks[rank].terms,
+                     priced.ranks[rank].flops);
+  };
+  add_rank(-1, pacing);
+  for (std::size_t rank = 0; rank < priced.ranks.size(); ++rank)
+    add_rank(static_cast<std::int64_t>(rank), rank);
   breakdown.step_seconds = step.total();
   const double spread = std::exp(groups.front().interval_half_width);
   breakdown.step_seconds_low = breakdown.step_seconds / spread;

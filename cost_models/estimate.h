@@ -6,9 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "cost_models/constants.h"
+#include "cost_models/schedule_path.h"
 #include "cost_models/stack_profile.h"
+#include "cost_models/stage_cost.h"
 #include "specs/language/experiment.h"
 #include "specs/plan/cost_breakdown.h"
 #include "specs/plan/placement.h"
@@ -21,6 +24,14 @@ struct QuickCost {
   std::int64_t peak_device_bytes = 0;         ///< the largest over pipeline ranks, allocator slack included
   std::int64_t peak_host_bytes_per_node = 0;  ///< pinned memory included
   bool operator==(const QuickCost&) const = default;
+};
+
+/// Seconds of everything that the actions of a placement's schedule do.
+struct PlacementSeconds {
+  std::vector<StageSeconds> stages;  ///< of one micro-batch, collectives inside the stage included as exposed
+  std::vector<double> transfers;     ///< of one micro-batch one way, after each stage but the last
+  std::vector<StepEndSeconds> ends;  ///< after the last backward pass, by pipeline rank
+  double fixed = 0;                  ///< of a step, whatever the pipeline does
 };
 
 class Estimator {
@@ -36,6 +47,9 @@ class Estimator {
 
   /// Any placement whose stages cover the model's units in order.
   specs::CostBreakdown estimate(const specs::Placement& placement) const;
+
+  /// What `estimate` times the pipeline with, for a simulation of the same placement.
+  PlacementSeconds seconds_of(const specs::Placement& placement) const;
 
   /// The same numbers for a regular placement, to rounding. Safe to call from several threads.
   QuickCost quick(const specs::RegularPlacement& placement) const;
@@ -53,6 +67,9 @@ class Estimator {
 
  private:
   void add_job_figures(const specs::Placement& placement, specs::CostBreakdown& breakdown) const;
+
+  struct PricedStages;
+  PricedStages price_stages(const specs::Placement& placement) const;
 
   struct State;
   std::unique_ptr<State> state_;

@@ -63,9 +63,9 @@ double gemm_seconds(double m, double n, double k, const GemmRates& rates, double
 
 PassSeconds linear_seconds(double tokens, double output, double input, const GemmRates& rates,
                            double groups) {
+  const double weight_gradient = gemm_seconds(input, output, tokens, rates, groups);
   return {gemm_seconds(tokens, output, input, rates, groups),
-          gemm_seconds(tokens, input, output, rates, groups) +
-              gemm_seconds(input, output, tokens, rates, groups)};
+          gemm_seconds(tokens, input, output, rates, groups) + weight_gradient, weight_gradient};
 }
 
 }  // namespace cost_models

@@ -28,10 +28,15 @@ double gemm_seconds(double m, double n, double k, const GemmRates& rates, double
 struct PassSeconds {
   double forward = 0;
   double backward = 0;
+  double weight_gradient = 0;  ///< part of `backward`
   PassSeconds& operator+=(const PassSeconds& other) {
     forward += other.forward;
     backward += other.backward;
+    weight_gradient += other.weight_gradient;
     return *this;
+  }
+  PassSeconds operator*(double times) const {
+    return {times * forward, times * backward, times * weight_gradient};
   }
 };
 

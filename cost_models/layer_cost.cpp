@@ -116,6 +116,10 @@ class LayerPricer {
                    in_.launch.synchronised_seconds;
     cost.backward = power_norm(device_backward, parts.launch_backward, in_.launch.overlap_power) +
                     in_.launch.synchronised_seconds;
+    if (device_backward > 0)
+      cost.weight_gradient = cost.backward *
+                             (parts.products.weight_gradient + parts.cast + parts.accumulation) /
+                             device_backward;
     at(cost.terms, product_term) = parts.products.forward + parts.products.backward;
     at(cost.terms, TimeTerm::memory_bound) =
         parts.memory_bound + backward_memory + 3 * parts.cast + parts.accumulation;
@@ -215,7 +219,7 @@ class LayerPricer {
     const PassSeconds core = core_attention();
     parts.products += core;
     const double passes = in_.model.encoder_layers > 0 && !encoder ? 2 : 1;
-    parts.products = {passes * parts.products.forward, passes * parts.products.backward};
+    parts.products = parts.products * passes;
     const double heads_width = (sizes_.heads + 2 * sizes_.kv_heads) * sizes_.head_dim / t;
     double width = 10 * residual_width() + 2 * heads_width;
     if (sizes_.latent) width += sizes_.heads * (sizes_.query_key_dim + 2 * sizes_.value_dim) / t;
@@ -290,8 +294,7 @@ class LayerPricer {
     PassSeconds experts =
         linear_seconds(rows, width * sizes_.gate_factor, sizes_.hidden, in_.gemm, local_experts);
     experts += linear_seconds(rows, sizes_.hidden, width, in_.gemm, local_experts);
-    parts.products = {experts.forward / in_.grouped_gemm_efficiency,
-                      experts.backward / in_.grouped_gemm_efficiency};
+    parts.products = experts * (1 / in_.grouped_gemm_efficiency);
     const double sent = tokens_ / tensor_;
     double bytes =
         0.5 * (entering + sent) * sizes_.top_k * in_.memory_bound.permutation_bytes * sizes_.hidden +
@@ -333,6 +336,7 @@ class LayerPricer {
     }
     cost.forward = memory / 2 + exchange;
     cost.backward = memory / 2;
+    cost.weight_gradient = memory / 2;  // the table's own gradient
     at(cost.terms, TimeTerm::embedding) = memory;
     at(cost.terms, TimeTerm::tensor_communication) = exchange;
     cost.parameters = embedding_parameters(in_.model, degrees_);
@@ -353,6 +357,7 @@ class LayerPricer {
     const double passes = 1 + sizes_.prediction_layers;
     cost.forward = passes * (logits.forward + memory / 2 + latency / 2);
     cost.backward = passes * (logits.backward + memory / 2 + latency / 2);
+    cost.weight_gradient = passes * logits.weight_gradient;
     at(cost.terms, TimeTerm::output_layer) = passes * (logits.forward + logits.backward + memory);
     at(cost.terms, TimeTerm::tensor_communication) = passes * latency;
     cost.flops = passes * 6 * tokens * rows * sizes_.hidden;

@@ -43,6 +43,7 @@ inline constexpr std::size_t recomputed_module_count =
 struct UnitCost {
   double forward = 0;
   double backward = 0;
+  double weight_gradient = 0;  ///< part of `backward`: the products, casts and sums that nobody waits for
   /// Time of running each module of the unit again, in the order of specs::RecomputedModule's bits.
   std::array<double, recomputed_module_count> recompute{};
   double flops = 0;  ///< forward and backward of one rank

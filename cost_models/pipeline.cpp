@@ -1,37 +1,112 @@
 #include "cost_models/pipeline.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "specs/schedule/generate.h"
 #include "specs/schedule/in_flight.h"
 
 namespace cost_models {
+namespace {
 
 using specs::ScheduleKind;
 
-double bubble_share(ScheduleKind schedule) {
-  switch (schedule) {
-    case ScheduleKind::gpipe:
-    case ScheduleKind::one_forward_one_backward:
-    case ScheduleKind::interleaved:
-      return 1;
-    case ScheduleKind::zero_bubble_h1:
-      return 1.0 / 3;
-    case ScheduleKind::zero_bubble_h2:
-    case ScheduleKind::zero_bubble_v:
-      return 0.02;
-    case ScheduleKind::dual_pipe_v:
-      return 0.5;
-  }
-  return 1;
+std::int32_t rank_of(const PipelineShape& shape, std::int32_t stage) {
+  const auto ranks = static_cast<std::int32_t>(shape.ranks);
+  const std::int32_t lap = stage / ranks;
+  const std::int32_t place = stage % ranks;
+  const bool back = specs::layout_of(shape.schedule) == specs::StageLayout::v_shape && lap % 2 == 1;
+  return back ? ranks - 1 - place : place;
 }
 
-PipelineSeconds pipeline_seconds(const PipelineShape& shape, double slowest_rank, double sum_of_ranks,
-                                 double transfer_seconds) {
-  if (shape.ranks <= 1) return {shape.micro_batches * slowest_rank, 0, 0};
-  PipelineSeconds seconds;
-  const double share = bubble_share(shape.schedule) / shape.virtual_stages;
-  seconds.work = shape.micro_batches * slowest_rank;
-  seconds.transfer = shape.micro_batches * transfer_seconds;
-  seconds.bubble = share * (sum_of_ranks - slowest_rank + (shape.ranks - 1) * transfer_seconds);
-  return seconds;
+std::vector<double> rank_totals(const PipelineShape& shape, std::span<const StageSeconds> stages) {
+  std::vector<double> totals(static_cast<std::size_t>(shape.ranks));
+  for (std::size_t stage = 0; stage < stages.size(); ++stage)
+    totals[static_cast<std::size_t>(rank_of(shape, static_cast<std::int32_t>(stage)))] +=
+        stages[stage].total();
+  return totals;
+}
+
+// Backwards from the last rank, where the backward passes start.
+double gpipe_seconds(double micro_batches, const PipelineLoad& load) {
+  double forward_way = 0, slowest_forward = 0;
+  for (const StageSeconds& stage : load.stages) {
+    forward_way += stage.forward;
+    slowest_forward = std::max(slowest_forward, stage.forward);
+  }
+  for (const double transfer : load.transfers) {
+    forward_way += transfer;
+    slowest_forward = std::max(slowest_forward, transfer);
+  }
+  const double forwards = forward_way + (micro_batches - 1) * slowest_forward;
+  double way = 0, slowest = 0, last = 0;
+  for (std::size_t rank = load.stages.size(); rank-- > 0;) {
+    const double transfer = rank < load.transfers.size() ? load.transfers[rank] : 0;
+    way += load.stages[rank].backward + transfer;
+    slowest = std::max({slowest, load.stages[rank].backward, transfer});
+    last = std::max(last, forwards + way + (micro_batches - 1) * slowest + load.after[rank]);
+  }
+  return last;
+}
+
+/// Rounds (of as many micro-batches as go round together) that are simulated before and with the ones whose
+/// time is taken for all further ones.
+constexpr std::int64_t first_rounds = 3;
+constexpr std::int64_t simulated_rounds = 5;
+
+double simulated_seconds(const PipelineShape& shape, const PipelineLoad& load, const ScheduleOrders& orders) {
+  const auto ranks = static_cast<std::int64_t>(shape.ranks);
+  const auto micro_batches = static_cast<std::int64_t>(shape.micro_batches);
+  const auto seconds_of = [&](std::int64_t count) {
+    return orders
+        .get(shape.schedule, static_cast<std::int32_t>(ranks),
+             static_cast<std::int32_t>(shape.virtual_stages), static_cast<std::int32_t>(count),
+             static_cast<std::int32_t>(shape.micro_batch_group))
+        ->seconds(load);
+  };
+  const std::int64_t round = shape.micro_batch_group > 0 ? shape.micro_batch_group : ranks;
+  const std::int64_t rest = micro_batches % round;
+  // Interleaved: the rest is spread over as many rounds, each one micro-batch larger.
+  std::int64_t least = first_rounds;
+  if (shape.schedule == ScheduleKind::interleaved) least = std::max(least, rest);
+  const std::int64_t shorter = least * round + rest;
+  const std::int64_t longer = shorter + (simulated_rounds - first_rounds) * round;
+  if (micro_batches <= shorter + longer) return seconds_of(micro_batches);
+  const double of_longer = seconds_of(longer);
+  const double added = (of_longer - seconds_of(shorter)) / static_cast<double>(longer - shorter);
+  return of_longer + static_cast<double>(micro_batches - longer) *
+                         std::max(added, slowest_rank_seconds(shape, load.stages));
+}
+
+}  // namespace
+
+double slowest_rank_seconds(const PipelineShape& shape, std::span<const StageSeconds> stages) {
+  const std::vector<double> totals = rank_totals(shape, stages);
+  return *std::max_element(totals.begin(), totals.end());
+}
+
+double pipeline_seconds(const PipelineShape& shape, const PipelineLoad& load, const ScheduleOrders& orders) {
+  if (shape.ranks <= 1)
+    return shape.micro_batches * slowest_rank_seconds(shape, load.stages) + load.after.front();
+  if (shape.schedule == ScheduleKind::gpipe) return gpipe_seconds(shape.micro_batches, load);
+  return simulated_seconds(shape, load, orders);
+}
+
+double pipeline_lower_bound(const PipelineShape& shape, const PipelineLoad& load) {
+  if (shape.schedule == ScheduleKind::gpipe && shape.ranks > 1)
+    return gpipe_seconds(shape.micro_batches, load);
+  const bool ends_with_gradients =
+      shape.schedule == ScheduleKind::one_forward_one_backward || shape.schedule == ScheduleKind::interleaved;
+  const std::vector<double> totals = rank_totals(shape, load.stages);
+  double way_there = 0, way_back = 0, largest = 0;
+  for (std::size_t rank = 0; rank < totals.size(); ++rank) {
+    const double done = way_there + shape.micro_batches * totals[rank];
+    largest = std::max({largest, done + load.after[rank], done + way_back});
+    if (rank + 1 == totals.size()) break;
+    way_there += load.stages[rank].forward + load.transfers[rank];
+    if (ends_with_gradients) way_back += load.stages[rank].backward + load.transfers[rank];
+  }
+  return largest;
 }
 
 double micro_batches_in_flight(const PipelineShape& shape, double rank) {

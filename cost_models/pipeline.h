@@ -1,18 +1,23 @@
-// Step time of a pipeline from its ranks' times, in closed form.
+// Seconds of a pipeline's pass over all micro-batches of a step: the critical path of its schedule over
+// pipeline ranks, transfers and what each rank does after its last action included.
 //
-// With t the slowest rank's time for one micro-batch (all its virtual stages, forward and backward), Σ the
-// sum over ranks, p ranks, v virtual stages a rank, m micro-batches and c the exposed transfer of one
-// micro-batch:
+// Which form it takes follows from the placement alone:
 //
-//   step = m (t + c) + bubble share · (Σ − t + (p − 1) c) / v
+//   one rank      m times its work
+//   GPipe         closed form, exact for any stages (two flow shops of m identical jobs): with f, b the
+//                 ranks' forward and backward times, c the transfers' and e what follows on rank i, the
+//                 largest over i of  Σ f + (m − 1) max(f, c) + Σ c  +  Σ_{j≥i} b + (m − 1) max_{j≥i}(b, c) +
+//                 Σ_{j≥i} c  +  e_i
+//   all others    the schedule simulated (schedule_path.h); beyond some rounds of micro-batches, what further
+//                 rounds add is taken from the last two that were simulated
 //
-// The second part fills and drains the pipeline once; 1F1B and GPipe pay all of it, interleaving 1/v. ZB-H1
-// leaves a third, ZB-H2 and the V schedule almost nothing (Qi et al., Zero Bubble Pipeline Parallelism, table
-// 1, with forward, input-gradient and weight-gradient times equal).
+// Both agree with the discrete-event simulation of the same plan within 2 % (tests/planner/simulate).
 #pragma once
 
 #include <cstdint>
+#include <span>
 
+#include "cost_models/schedule_path.h"
 #include "specs/schedule/schedule.h"
 
 namespace cost_models {
@@ -25,18 +30,15 @@ struct PipelineShape {
   specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
 };
 
-struct PipelineSeconds {
-  double work = 0;      ///< of the slowest rank
-  double transfer = 0;  ///< exposed
-  double bubble = 0;
-  double total() const { return work + transfer + bubble; }
-};
+double pipeline_seconds(const PipelineShape& shape, const PipelineLoad& load, const ScheduleOrders& orders);
 
-/// Share of the fill-and-drain time that a schedule pays.
-double bubble_share(specs::ScheduleKind schedule);
+/// Work of the slowest rank for one micro-batch.
+double slowest_rank_seconds(const PipelineShape& shape, std::span<const StageSeconds> stages);
 
-PipelineSeconds pipeline_seconds(const PipelineShape& shape, double slowest_rank, double sum_of_ranks,
-                                 double transfer_seconds);
+/// Never above pipeline_seconds: the largest over ranks of the first forward's way to the rank, all the
+/// rank's work, and the larger of what it does after and the last gradient's way back from it (not where a
+/// rank may end with weight gradients).
+double pipeline_lower_bound(const PipelineShape& shape, const PipelineLoad& load);
 
 /// Micro-batches whose activations rank `rank` (0-based) keeps at its peak, in units of all its virtual
 /// stages.

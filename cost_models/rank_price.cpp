@@ -1,44 +1,56 @@
 #include "cost_models/rank_price.h"
 
 #include <algorithm>
-#include <array>
 
 namespace cost_models {
-std::vector<RankRun> rank_runs(const specs::ModelSpec& model, const specs::Placement& placement) {
-  std::vector<UnitCounts> of_rank(static_cast<std::size_t>(placement.pipeline_ranks()));
-  for (const specs::PipelineStage& stage : placement.stages)
-    of_rank.at(static_cast<std::size_t>(stage.pipeline_rank)) += unit_counts(model, stage);
-  std::vector<RankRun> runs;
-  for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
-    if (!runs.empty() && runs.back().counts == of_rank[rank])
-      ++runs.back().ranks;
-    else
-      runs.push_back({of_rank[rank], static_cast<std::int64_t>(rank), 1});
-  }
-  return runs;
+namespace {
+
+template <class Run>
+void extend(std::vector<Run>& runs, const Run& next, std::int64_t Run::*length) {
+  if (!runs.empty() && runs.back().counts == next.counts)
+    ++(runs.back().*length);
+  else
+    runs.push_back(next);
 }
 
-RankSeconds rank_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
-                         const ShardKey& shards, double micro_batch, TermSeconds* terms) {
-  RankSeconds seconds;
-  const bool bare = inputs.profile.options.layers_only;
+}  // namespace
+
+PipelineCut pipeline_cut(const specs::ModelSpec& model, const specs::Placement& placement) {
+  PipelineCut cut;
+  std::vector<UnitCounts> of_rank(static_cast<std::size_t>(placement.pipeline_ranks()));
+  for (const specs::PipelineStage& stage : placement.stages) {
+    const UnitCounts counts = unit_counts(model, stage);
+    of_rank.at(static_cast<std::size_t>(stage.pipeline_rank)) += counts;
+    extend(cut.stages, {counts, 1}, &StageRun::stages);
+  }
+  for (std::size_t rank = 0; rank < of_rank.size(); ++rank)
+    extend(cut.ranks, {of_rank[rank], static_cast<std::int64_t>(rank), 1}, &RankRun::ranks);
+  return cut;
+}
+
+StageSeconds placed_stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                                  const ShardKey& shards, double micro_batch, TermSeconds* terms) {
   UnitCounts priced = counts;
-  if (bare) priced.embedding = priced.output = false;
-  seconds.micro_batch = stage_seconds(inputs, costs, priced, shards, terms).total();
+  if (inputs.profile.options.layers_only) priced.embedding = priced.output = false;
+  StageSeconds seconds = stage_seconds(inputs, costs, priced, shards, terms);
   const specs::OffloadTreatment& activations = shards.offload.activations;
   if (activations.device != specs::OffloadDevice::none && activations.eighths > 0) {
     const double layers = counts.attentions() * static_cast<double>(activations.eighths) / 8;
     const double tokens = micro_batch * inputs.sizes.sequence / shards.context;
-    // About 34 bytes a token and hidden element leave the device and come back.
-    const double bytes = 2 * layers * tokens * inputs.sizes.hidden * 34 / shards.tensor;
+    // About 34 bytes a token and hidden element leave the device in the forward pass and come back.
+    const double bytes = layers * tokens * inputs.sizes.hidden * 34 / shards.tensor;
     const double exposed = inputs.activation_offload_exposed * bytes / inputs.host_link_bytes_per_second;
-    seconds.micro_batch += exposed;
-    if (terms != nullptr) at(*terms, specs::TimeTerm::offload_transfer) += exposed;
+    seconds.forward += exposed;
+    seconds.backward += exposed;
+    if (terms != nullptr) at(*terms, specs::TimeTerm::offload_transfer) += 2 * exposed;
   }
-  if (!bare)
-    seconds.end =
-        step_end_seconds(inputs, stage_parameters(costs, counts, inputs.model.tied_embeddings), shards);
   return seconds;
+}
+
+StepEndSeconds rank_end_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                                const ShardKey& shards) {
+  if (inputs.profile.options.layers_only) return {};
+  return step_end_seconds(inputs, stage_parameters(costs, counts, inputs.model.tied_embeddings), shards);
 }
 
 RankLoad rank_load(const JobShape& job, const LayerCosts& costs, const UnitCounts& counts,
@@ -121,9 +133,8 @@ JobShape job_shape(const CostInputs& inputs, const specs::RegularPlacement& plac
   job.micro_batch = placement.micro_batch;
   job.sequence_parallel = placement.sequence_parallel && placement.tensor > 1;
   if (placement.pipeline > 1)
-    job.step.transfer_seconds =
-        boundary_seconds(inputs, shard_key(placement), static_cast<double>(placement.micro_batch),
-                         job.step.tensor, job.step.pipeline.virtual_stages);
+    job.transfer_seconds = boundary_seconds(inputs, shard_key(placement),
+                                            static_cast<double>(placement.micro_batch), job.step.tensor);
   return job;
 }
 
@@ -144,22 +155,26 @@ JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement) 
   job.micro_batch = placement.micro_batch;
   job.sequence_parallel = placement.sequence_parallel && job.step.tensor > 1;
   if (placement.pipeline_ranks() > 1)
-    job.step.transfer_seconds =
-        boundary_seconds(inputs, shard_key(placement, first), static_cast<double>(placement.micro_batch),
-                         job.step.tensor, job.step.pipeline.virtual_stages);
+    job.transfer_seconds = boundary_seconds(inputs, shard_key(placement, first),
+                                            static_cast<double>(placement.micro_batch), job.step.tensor);
   return job;
 }
 
 double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
-                            const ShardKey& shards, std::span<const RankRun> runs) {
-  constexpr std::size_t most_runs = 16;
-  std::array<RankSeconds, most_runs> seconds;
-  const std::size_t count = std::min(runs.size(), most_runs);
-  for (std::size_t i = 0; i < count; ++i) {
-    seconds[i] = rank_seconds(inputs, costs, runs[i].counts, shards, static_cast<double>(job.micro_batch));
-    seconds[i].ranks = static_cast<double>(runs[i].ranks);
-  }
-  return step_seconds(inputs, job.step, std::span(seconds.data(), count)).total();
+                            const ShardKey& shards, const PipelineCut& cut, const ScheduleOrders& orders) {
+  std::vector<StepEndSeconds> ends;
+  for (const RankRun& run : cut.ranks)
+    ends.insert(ends.end(), static_cast<std::size_t>(run.ranks),
+                rank_end_seconds(inputs, costs, run.counts, shards));
+  std::vector<StageSeconds> stages;
+  stages.reserve(static_cast<std::size_t>(job.step.pipeline.ranks * job.step.pipeline.virtual_stages));
+  for (const StageRun& run : cut.stages)
+    stages.insert(
+        stages.end(), static_cast<std::size_t>(run.stages),
+        placed_stage_seconds(inputs, costs, run.counts, shards, static_cast<double>(job.micro_batch)));
+  balance_stages(inputs, stages);
+  const std::vector<double> transfers(stages.size() - 1, job.transfer_seconds);
+  return step_seconds(inputs, job.step, {stages, transfers, ends}, orders);
 }
 
 }  // namespace cost_models

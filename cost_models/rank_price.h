@@ -1,8 +1,7 @@
-// The price of one rank of each pipeline rank, from which both the quick and the full estimate are made.
+// The price of the stages and ranks of a placement, from which both the quick and the full estimate are made.
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "cost_models/memory.h"
@@ -14,6 +13,7 @@ namespace cost_models {
 /// Everything of a placement that all its pipeline ranks share.
 struct JobShape {
   StepShape step;
+  double transfer_seconds = 0;  ///< one way over one boundary
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false;
 };
@@ -26,11 +26,28 @@ struct RankRun {
   bool operator==(const RankRun&) const = default;
 };
 
-/// How a placement whose stages all have one mesh cuts the model, in order of rank.
-std::vector<RankRun> rank_runs(const specs::ModelSpec& model, const specs::Placement& placement);
+/// A run of stages with equal work.
+struct StageRun {
+  UnitCounts counts;
+  std::int64_t stages = 1;
+  bool operator==(const StageRun&) const = default;
+};
 
-RankSeconds rank_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
-                         const ShardKey& shards, double micro_batch, TermSeconds* terms = nullptr);
+/// How a placement whose stages all have one mesh cuts the model.
+struct PipelineCut {
+  std::vector<RankRun> ranks;    ///< in order of rank
+  std::vector<StageRun> stages;  ///< in the order the data flows
+};
+
+PipelineCut pipeline_cut(const specs::ModelSpec& model, const specs::Placement& placement);
+
+/// One micro-batch on one stage, activation offload included. With `terms`, adds each term's share.
+StageSeconds placed_stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                                  const ShardKey& shards, double micro_batch, TermSeconds* terms = nullptr);
+
+/// What a rank with these units does after its last backward pass.
+StepEndSeconds rank_end_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                                const ShardKey& shards);
 
 RankLoad rank_load(const JobShape& job, const LayerCosts& costs, const UnitCounts& counts,
                    const ShardKey& shards, std::int64_t pipeline_rank, std::int64_t output_tensor,
@@ -43,9 +60,8 @@ ShardKey shard_key(const specs::Placement& placement, const specs::PipelineStage
 JobShape job_shape(const CostInputs& inputs, const specs::RegularPlacement& placement);
 JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement);
 
-/// The step of a job whose ranks are `runs`, at most 16 of them, all with the placement's mesh. No
-/// allocation.
+/// The step of a job that is cut so, all stages with the placement's mesh.
 double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
-                            const ShardKey& shards, std::span<const RankRun> runs);
+                            const ShardKey& shards, const PipelineCut& cut, const ScheduleOrders& orders);
 
 }  // namespace cost_models

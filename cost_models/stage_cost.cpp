@@ -21,13 +21,8 @@ double data_stride(const ShardKey& shards) {
       axis_stride(shards.order, specs::MeshAxis::context, shards.tensor, shards.context, shards.data));
 }
 
-struct Accumulated {
-  double forward = 0;
-  double backward = 0;
-};
-
 void add_unit(const UnitCost& unit, const ModeCounts& counts, std::uint32_t modules,
-              double recompute_fraction, Accumulated& sum, TermSeconds* terms) {
+              double recompute_fraction, StageSeconds& sum, TermSeconds* terms) {
   const double all = total(counts);
   if (all == 0) return;
   const double selective = counts[static_cast<std::size_t>(specs::Recomputation::selective)];
@@ -36,6 +31,7 @@ void add_unit(const UnitCost& unit, const ModeCounts& counts, std::uint32_t modu
                           full * unit.forward * recompute_fraction;
   sum.forward += all * unit.forward;
   sum.backward += all * unit.backward + repeated;
+  sum.weight_gradient += all * unit.weight_gradient;
   if (terms == nullptr) return;
   for (std::size_t i = 0; i < time_terms; ++i) (*terms)[i] += all * unit.terms[i];
   at(*terms, TimeTerm::recomputation) += repeated;
@@ -133,7 +129,7 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
                            const ShardKey& shards, TermSeconds* terms) {
   const bool sharded_parameters = shards.zero.stage >= 3;
   const double fraction = sharded_parameters ? inputs.recompute_fraction_sharded : inputs.recompute_fraction;
-  Accumulated layers;
+  StageSeconds layers;
   const std::uint32_t modules = counts.recomputed_modules;
   add_unit(costs.encoder_attention, counts.encoder_attention, modules, fraction, layers, terms);
   add_unit(costs.attention, counts.attention, modules, fraction, layers, terms);
@@ -141,7 +137,8 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
   add_unit(costs.mixture, counts.mixture, modules, fraction, layers, terms);
   if (shards.zero.stage >= 2) {
     const double ranks = shards.dense_shards(inputs.devices_per_node);
-    const double groups = counts.attentions();  // one collective a layer
+    // One collective a layer, or a half where the stage holds no more of it.
+    const double groups = std::max(counts.attentions(), counts.feed_forwards() + counts.mixtures());
     UnitCounts layer_counts = counts;
     layer_counts.embedding = layer_counts.output = false;
     const RankParameters layer_parameters = stage_parameters(costs, layer_counts, false);
@@ -178,14 +175,16 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
         at(*terms, TimeTerm::gradient_reduction) += added * reduce / both;
       }
     }
-    layers = {forward, backward};
+    layers.forward = forward;
+    layers.backward = backward;
   }
-  StageSeconds seconds{layers.forward, layers.backward};
+  StageSeconds seconds = layers;
   for (const auto& [present, unit] :
        {std::pair{counts.embedding, &costs.embedding}, {counts.output, &costs.output}}) {
     if (!present) continue;
     seconds.forward += unit->forward;
     seconds.backward += unit->backward;
+    seconds.weight_gradient += unit->weight_gradient;
     if (terms != nullptr)
       for (std::size_t i = 0; i < time_terms; ++i) (*terms)[i] += unit->terms[i];
   }

@@ -7,6 +7,7 @@
 
 #include "cost_models/cost_inputs.h"
 #include "cost_models/layer_cost.h"
+#include "cost_models/schedule_path.h"
 #include "specs/plan/placement.h"
 
 namespace cost_models {
@@ -66,19 +67,15 @@ struct ShardKey {
   double expert_data() const { return tensor * context * data / (expert * expert_tensor); }
 };
 
-struct StageSeconds {
-  double forward = 0;   ///< of one micro-batch, gathers included
-  double backward = 0;  ///< the same, with recomputation
-  double total() const { return forward + backward; }
-};
-
 /// Seconds of a step that a stage adds after its last backward pass.
 struct StepEndSeconds {
   double gradient_reduction = 0;  ///< exposed
   double parameter_gather = 0;    ///< exposed
   double optimizer_update = 0;
   double offload_transfer = 0;
-  double total() const { return gradient_reduction + parameter_gather + optimizer_update + offload_transfer; }
+  /// What all ranks begin together, once every gradient is reduced.
+  double update() const { return parameter_gather + optimizer_update + offload_transfer; }
+  double total() const { return gradient_reduction + update(); }
 };
 
 /// Parameters on one rank.

@@ -1,8 +1,7 @@
-// One step of the whole job from its ranks: the pipeline's closed form, then what follows the last backward
-// pass.
+// One step of the whole job from its stages: the pipeline with each rank's gradient reduction, then what all
+// ranks do together.
 #pragma once
 
-#include <cstdint>
 #include <span>
 
 #include "cost_models/cost_inputs.h"
@@ -11,34 +10,44 @@
 
 namespace cost_models {
 
-/// A run of pipeline ranks that cost the same.
-struct RankSeconds {
-  double micro_batch = 0;  ///< forward and backward of one micro-batch through all its stages
-  StepEndSeconds end;
-  double ranks = 1;
-};
-
 /// What does not depend on the rank.
 struct StepShape {
   PipelineShape pipeline;
   double tensor = 1;
-  double transfer_seconds = 0;  ///< exposed, of one micro-batch over one boundary, both ways
 };
 
+/// What a step is made of; all that its price depends on.
+struct StepParts {
+  std::span<const StageSeconds> stages;  ///< in the order the data flows
+  std::span<const double> transfers;  ///< exposed, one way, over the boundary after each stage but the last
+  std::span<const StepEndSeconds> ends;  ///< by pipeline rank
+};
+
+/// A step, told apart; the parts add up to what `step_seconds` gives.
 struct StepSeconds {
-  PipelineSeconds pipeline;
-  StepEndSeconds end;  ///< of the rank whose end takes longest
+  double work = 0;      ///< of the slowest rank
+  double transfer = 0;  ///< what the step would be shorter without transfers between ranks
+  double bubble = 0;    ///< the rest of the pipeline, waiting for another rank's reduction included
+  StepEndSeconds end;   ///< the slowest rank's reduction, and the longest update
   double fixed = 0;
-  std::size_t slowest = 0;  ///< index of the run that paces the pipeline
-  double total() const { return pipeline.total() + end.total() + fixed; }
+  double total() const { return work + transfer + bubble + end.total() + fixed; }
 };
 
-/// Exposed seconds of moving one micro-batch's activations forward and gradients back over one boundary, once
-/// for each virtual stage.
-double boundary_seconds(const CostInputs& inputs, const ShardKey& shards, double micro_batch, double tensor,
-                        double virtual_stages);
+/// Exposed seconds of moving one micro-batch's activations over one boundary between pipeline ranks; as long
+/// as its gradients take back.
+double boundary_seconds(const CostInputs& inputs, const ShardKey& shards, double micro_batch, double tensor);
 
-StepSeconds step_seconds(const CostInputs& inputs, const StepShape& shape,
-                         std::span<const RankSeconds> ranks);
+/// Where the experiment says that stages are cut so that all ranks take equally long, makes them so.
+void balance_stages(const CostInputs& inputs, std::span<StageSeconds> stages);
+
+/// What every step takes beside its pipeline and its ends.
+double fixed_seconds(const CostInputs& inputs, const StepShape& shape);
+
+double step_seconds(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,
+                    const ScheduleOrders& orders);
+
+/// `slowest` is the pipeline rank whose account is given.
+StepSeconds step_account(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,
+                         std::size_t slowest, const ScheduleOrders& orders);
 
 }  // namespace cost_models

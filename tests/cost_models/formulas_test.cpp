@@ -120,9 +120,13 @@ TEST(Attention, UnfusedKernelsMoveFifteenBytesAScore) {
 TEST(Pipeline, BubbleOfOneForwardOneBackward) {
   for (const auto& [micro_batches, share] :
        {std::pair{1.0, 0.875}, {2.0, 0.778}, {8.0, 0.467}, {64.0, 0.0986}}) {
-    const PipelineSeconds seconds =
-        pipeline_seconds({8, 1, micro_batches, 0, specs::ScheduleKind::one_forward_one_backward}, 1, 8, 0);
-    EXPECT_NEAR(seconds.bubble / seconds.total(), share, 5e-4);
+    const std::vector<StageSeconds> stages(8, {1.0 / 3, 2.0 / 3, 1.0 / 3});
+    const std::vector<double> transfers(7);
+    const std::vector<double> after(8);
+    const double seconds =
+        pipeline_seconds({8, 1, micro_batches, 0, specs::ScheduleKind::one_forward_one_backward},
+                         {stages, transfers, after}, ScheduleOrders());
+    EXPECT_NEAR(1 - micro_batches / seconds, share, 5e-4);
   }
 }
 

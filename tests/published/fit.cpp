@@ -199,7 +199,7 @@ double RunPricer::price(std::size_t run, const ConstantTable& constants) {
   const specs::RegularPlacement& placement = published.placement;
   return cost_models::regular_step_seconds(inputs, cost_models::layer_costs(inputs, keys_[run]),
                                            cost_models::job_shape(inputs, placement),
-                                           cost_models::shard_key(placement), published.runs);
+                                           cost_models::shard_key(placement), published.cut, orders_);
 }
 
 std::vector<double> RunPricer::price_all(const ConstantTable& constants) {

@@ -27,6 +27,7 @@ class RunPricer {
   const std::vector<PublishedRun>* runs_;
   std::vector<cost_models::CostInputs> inputs_;
   std::vector<cost_models::LayerKey> keys_;
+  cost_models::ScheduleOrders orders_;
 };
 
 struct FitOptions {

@@ -29,7 +29,7 @@ void price(const PublishedRun& run, MemoryPoint& point) {
   const cost_models::JobShape job = cost_models::job_shape(inputs, run.placement);
   const cost_models::ShardKey shards = cost_models::shard_key(run.placement);
   const bool bare = inputs.profile.options.layers_only;
-  for (const cost_models::RankRun& each : run.runs)
+  for (const cost_models::RankRun& each : run.cut.ranks)
     for (std::int64_t rank = each.first_rank; rank < each.first_rank + each.ranks; ++rank) {
       cost_models::UnitCounts counts = each.counts;
       if (bare) counts.embedding = counts.output = false;

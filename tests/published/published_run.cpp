@@ -212,11 +212,12 @@ specs::Placement cut_of(const specs::RegularPlacement& regular, std::int64_t blo
 }
 
 // Full recomputation of every second layer, however the table marks it.
-void recompute_every_second(std::vector<cost_models::RankRun>& runs) {
+template <class Run>
+void recompute_every_second(std::vector<Run>& runs) {
   constexpr auto none = static_cast<std::size_t>(specs::Recomputation::none);
   constexpr auto selective = static_cast<std::size_t>(specs::Recomputation::selective);
   constexpr auto full = static_cast<std::size_t>(specs::Recomputation::full);
-  for (cost_models::RankRun& run : runs)
+  for (Run& run : runs)
     for (cost_models::ModeCounts* counts :
          {&run.counts.attention, &run.counts.feed_forward, &run.counts.mixture}) {
       const double layers = (*counts)[selective] + (*counts)[full];
@@ -251,8 +252,11 @@ std::string convert(const Row& row, PublishedRun& run) {
   const std::int64_t blocks = specs::block_count(run.experiment.model);
   if (blocks < run.placement.pipeline * run.placement.virtual_stages)
     return "fewer layers than pipeline stages";
-  run.runs = cost_models::rank_runs(run.experiment.model, cut_of(run.placement, blocks));
-  if (contains(row.text("recompute_detail"), "every 2nd")) recompute_every_second(run.runs);
+  run.cut = cost_models::pipeline_cut(run.experiment.model, cut_of(run.placement, blocks));
+  if (contains(row.text("recompute_detail"), "every 2nd")) {
+    recompute_every_second(run.cut.ranks);
+    recompute_every_second(run.cut.stages);
+  }
   run.step_seconds = row.number("step_time_s");
   run.mixture = run.experiment.model.mixture.has_value();
   run.low_precision = run.experiment.training.precision >= Precision::fp8;

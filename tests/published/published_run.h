@@ -20,8 +20,8 @@ struct PublishedRun {
   std::string job;       ///< equal for rows that train the same model the same way on as many devices
   specs::Experiment experiment;
   specs::RegularPlacement placement;
-  std::vector<cost_models::RankRun> runs;  ///< the pipeline's cut, at whole layers
-  double step_seconds = 0;                 ///< measured; the median of rows with identical inputs
+  cost_models::PipelineCut cut;  ///< at whole layers
+  double step_seconds = 0;       ///< measured; the median of rows with identical inputs
   std::size_t repeats = 1;
   bool mixture = false;
   bool low_precision = false;  ///< 8- or 4-bit products
