@@ -8,6 +8,7 @@
 
 #include "cost_models/parameters.h"
 #include "planner/report/quantity.h"
+#include "specs/language/catalog.h"
 
 namespace planner {
 namespace {
@@ -23,7 +24,13 @@ bool spans_nodes(const specs::Experiment& experiment, const specs::Placement& pl
   return placement.world_size() > experiment.cluster.groups.front().node.devices;
 }
 
-MaybeAdvice mixed_generations(const specs::Experiment& experiment, const specs::Placement&) {
+/// A network whose messages go through the kernel's sockets.
+bool over_sockets(const specs::NetworkSpec& network) {
+  return network.kind == specs::NetworkKind::ethernet && !network.rdma;
+}
+
+MaybeAdvice mixed_generations(const specs::Experiment& experiment, const specs::Placement&,
+                              const specs::CostBreakdown&) {
   std::set<std::string> generations;
   for (const auto& group : experiment.cluster.groups) generations.insert(group.node.device.generation);
   if (generations.size() < 2) return std::nullopt;
@@ -31,11 +38,11 @@ MaybeAdvice mixed_generations(const specs::Experiment& experiment, const specs::
       "mixed-generations", "GPUs of different generations train together",
       "every synchronous step waits for the slowest part; kernels and numerics may differ between "
       "generations",
-      "practice"};
+      "practice; Um et al. 2024, Metis (USENIX ATC)"};
 }
 
 MaybeAdvice large_model_without_pipeline(const specs::Experiment& experiment,
-                                         const specs::Placement& placement) {
+                                         const specs::Placement& placement, const specs::CostBreakdown&) {
   const auto parameters = static_cast<double>(cost_models::total_parameters(experiment.model));
   if (parameters < large_model_parameters || placement.pipeline_ranks() > 1 ||
       !spans_nodes(experiment, placement))
@@ -49,11 +56,10 @@ MaybeAdvice large_model_without_pipeline(const specs::Experiment& experiment,
 }
 
 MaybeAdvice sharded_parameters_over_ethernet(const specs::Experiment& experiment,
-                                             const specs::Placement& placement) {
+                                             const specs::Placement& placement, const specs::CostBreakdown&) {
   const bool sharded = std::any_of(placement.stages.begin(), placement.stages.end(),
                                    [](const specs::PipelineStage& stage) { return stage.zero.stage == 3; });
-  if (!sharded || experiment.cluster.network.kind != specs::NetworkKind::ethernet ||
-      !spans_nodes(experiment, placement))
+  if (!sharded || !over_sockets(experiment.cluster.network) || !spans_nodes(experiment, placement))
     return std::nullopt;
   return specs::Advice{
       "zero-3-over-ethernet", "ZeRO 3 over Ethernet",
@@ -62,23 +68,54 @@ MaybeAdvice sharded_parameters_over_ethernet(const specs::Experiment& experiment
       "Rajbhandari et al. 2020, arXiv:1910.02054, section 7"};
 }
 
-MaybeAdvice large_checkpoint_on_nfs(const specs::Experiment& experiment, const specs::Placement&) {
-  const auto parameters = static_cast<double>(cost_models::total_parameters(experiment.model));
-  const bool adam = experiment.training.optimizer.type == specs::OptimizerKind::adamw;
-  const double state = adam ? 8 : 4;
-  const double master = specs::keeps_master_weights(experiment.training.precision) ? 4 : 0;
-  const double bytes =
-      parameters *
-      (static_cast<double>(specs::storage_bytes(experiment.training.precision)) + state + master);
-  if (bytes < large_checkpoint_bytes || experiment.cluster.storage.name != "nfs") return std::nullopt;
-  return specs::Advice{
-      "large-checkpoint-on-nfs", fmt::format("a checkpoint of {:.0f} GB on NFS", bytes / 1e9),
-      "one NFS server takes all writes; above 300 GB practitioners report parallel file systems "
-      "such as Lustre five times faster",
-      "practice"};
+/// Gradient tensors of a layer that are vectors of the model's width: norms and biases.
+std::int64_t vectors_of_a_layer(const specs::ModelSpec& model) {
+  std::int64_t vectors = model.norms_per_layer * (model.norm_bias ? 2 : 1);
+  vectors += (model.attention.qkv_bias ? 1 : 0) + (model.attention.output_bias ? 1 : 0);
+  return vectors + (model.feed_forward.bias ? 2 : 0);
 }
 
-MaybeAdvice small_devices_for_a_large_model(const specs::Experiment& experiment, const specs::Placement&) {
+MaybeAdvice small_tensors(const specs::Experiment& experiment, const specs::Placement& placement,
+                          const specs::CostBreakdown&) {
+  const specs::PipelineStage& stage = placement.stages.front();
+  const std::int64_t tensor_bytes =
+      experiment.model.hidden * specs::storage_bytes(experiment.training.reduction_precision);
+  const std::int64_t least = placement.buckets.minimum_message_bytes;
+  const std::int64_t vectors = vectors_of_a_layer(experiment.model) * specs::block_count(experiment.model);
+  const specs::NetworkSpec& network = experiment.cluster.network;
+  if (stage.mesh.data * stage.mesh.context == 1 || !spans_nodes(experiment, placement) ||
+      network.node_bytes_per_second <= 0 || tensor_bytes >= least || vectors == 0)
+    return std::nullopt;
+  const double card_bytes_per_second =
+      network.node_bytes_per_second /
+      std::max<double>(1, static_cast<double>(experiment.cluster.groups.front().node.network_cards));
+  return specs::Advice{
+      "small-tensors-together",
+      fmt::format("gradients of {} norms and biases of {} each travel together, in messages of at least {}",
+                  format_count(vectors), format_bytes(static_cast<double>(tensor_bytes)),
+                  format_bytes(static_cast<double>(least))),
+      fmt::format("alone each would wait {} for {} of transfer", format_seconds(network.latency_seconds),
+                  format_seconds(static_cast<double>(tensor_bytes) / card_bytes_per_second)),
+      "practice: messages under 128 KB do not fill a link; the plan's buckets"};
+}
+
+MaybeAdvice large_checkpoint_on_nfs(const specs::Experiment& experiment, const specs::Placement&,
+                                    const specs::CostBreakdown& cost) {
+  const auto bytes = static_cast<double>(cost.checkpoint_bytes);
+  if (bytes < large_checkpoint_bytes || experiment.cluster.storage.name != "nfs") return std::nullopt;
+  std::string against;
+  if (const auto lustre = specs::catalog_storage("lustre"); lustre && lustre->write_bytes_per_second > 0)
+    against = fmt::format("; the catalog's Lustre takes {}",
+                          format_seconds(bytes / lustre->write_bytes_per_second));
+  return specs::Advice{"large-checkpoint-on-nfs",
+                       fmt::format("a checkpoint of {:.0f} GB on NFS", bytes / 1e9),
+                       fmt::format("one NFS server takes all writes, {} for each checkpoint{}",
+                                   format_seconds(cost.checkpoint_seconds), against),
+                       "practice: above 300 GB a parallel file system is five times faster"};
+}
+
+MaybeAdvice small_devices_for_a_large_model(const specs::Experiment& experiment, const specs::Placement&,
+                                            const specs::CostBreakdown&) {
   const auto parameters = static_cast<double>(cost_models::total_parameters(experiment.model));
   const specs::DeviceSpec& device = experiment.cluster.groups.front().node.device;
   if (parameters < very_large_model_parameters || device.memory_bytes > small_device_bytes)
@@ -94,11 +131,12 @@ MaybeAdvice small_devices_for_a_large_model(const specs::Experiment& experiment,
 
 }  // namespace
 
-std::vector<specs::Advice> advice_on(const specs::Experiment& experiment, const specs::Placement& placement) {
+std::vector<specs::Advice> advice_on(const specs::Experiment& experiment, const specs::Placement& placement,
+                                     const specs::CostBreakdown& cost) {
   std::vector<specs::Advice> advice;
   for (const auto rule : {mixed_generations, large_model_without_pipeline, sharded_parameters_over_ethernet,
-                          large_checkpoint_on_nfs, small_devices_for_a_large_model})
-    if (MaybeAdvice entry = rule(experiment, placement)) advice.push_back(std::move(*entry));
+                          small_tensors, large_checkpoint_on_nfs, small_devices_for_a_large_model})
+    if (MaybeAdvice entry = rule(experiment, placement, cost)) advice.push_back(std::move(*entry));
   return advice;
 }
 

@@ -1,7 +1,6 @@
 // Advice attached to a plan: what an experienced engineer would say on seeing it, each with its reason.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "specs/language/experiment.h"
@@ -9,7 +8,8 @@
 
 namespace planner {
 
-/// The rules that apply to the plan's inputs and placement, in a fixed order.
-std::vector<specs::Advice> advice_on(const specs::Experiment& experiment, const specs::Placement& placement);
+/// The rules that apply to a placement of the experiment and its price, in a fixed order.
+std::vector<specs::Advice> advice_on(const specs::Experiment& experiment, const specs::Placement& placement,
+                                     const specs::CostBreakdown& cost);
 
 }  // namespace planner

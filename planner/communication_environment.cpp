@@ -13,7 +13,7 @@ constexpr std::int64_t nodes_that_need_more_sockets = 32;
 std::vector<specs::EnvironmentSetting> communication_environment(const specs::ClusterSpec& cluster,
                                                                  std::int64_t nodes_in_use) {
   const bool on_cpus = cluster.groups.front().node.device.generation == "cpu";
-  const bool over_sockets = cluster.network.kind == specs::NetworkKind::ethernet;
+  const bool over_sockets = cluster.network.kind == specs::NetworkKind::ethernet && !cluster.network.rdma;
   if (on_cpus || !over_sockets || nodes_in_use < 2) return {};
   std::vector<specs::EnvironmentSetting> settings;
   settings.push_back(

@@ -32,7 +32,7 @@ specs::Plan assemble_plan(const specs::Experiment& experiment, const cost_models
   plan.ranks = specs::consecutive_mapping(placement, experiment.cluster);
   plan.prediction = estimator.estimate(placement);
   plan.objective = objective_of(experiment.search.objective, plan.prediction);
-  plan.advice = advice_on(experiment, placement);
+  plan.advice = advice_on(experiment, placement, plan.prediction);
   return plan;
 }
 

@@ -16,7 +16,9 @@ namespace planner {
 
 struct WhatIf {
   PlanOutcome base;
-  std::optional<PricedPlan> unchanged;  ///< the base's placement under the change, where it is legal there
+  /// The base's placement under the change, where it is legal there; with the dimensions that the change
+  /// restricts in [search] (ZeRO, offload, recomputation …) as it asks.
+  std::optional<PricedPlan> unchanged;
   std::vector<std::string> unchanged_refusals;  ///< why it is not
   PlanOutcome replanned;
 };

@@ -1,12 +1,15 @@
 #include "cli/dsplan/inputs.h"
 
 #include <array>
+#include <utility>
 
 #include <fmt/format.h>
 
+#include "cost_models/estimate.h"
 #include "specs/interchange/hugging_face.h"
 #include "specs/language/read_experiment.h"
 #include "specs/language/write_experiment.h"
+#include "specs/plan/plan_json.h"
 
 namespace cli {
 namespace {
@@ -35,6 +38,21 @@ void add_experiment_input(CLI::App& verb, ExperimentInput& input) {
       ->type_name("KEY=VALUE")
       ->expected(1)
       ->take_all();
+}
+
+void add_plan_input(CLI::App& verb, std::string& path) {
+  verb.add_option("PLAN", path, "The plan (plan.json)")->required();
+}
+
+std::optional<OpenedPlan> open_plan(const std::string& path, Invocation& invocation) {
+  specs::Result<specs::Plan> plan = specs::read_plan(path);
+  if (!plan) {
+    invocation.refuse(plan.diagnostics);
+    return std::nullopt;
+  }
+  invocation.print(plan.diagnostics);
+  const std::int64_t usable = cost_models::Estimator(plan->inputs).usable_device_bytes();
+  return OpenedPlan{std::move(*plan), usable};
 }
 
 void add_format_option(CLI::App& verb, Invocation& invocation) {

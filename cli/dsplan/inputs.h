@@ -1,6 +1,8 @@
 // What verbs read: an experiment with its overrides, a plan; and the options that name them.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,19 @@ struct ExperimentInput {
 
 /// SPEC and --set.
 void add_experiment_input(CLI::App& verb, ExperimentInput& input);
+
+/// PLAN.
+void add_plan_input(CLI::App& verb, std::string& path);
+
+/// A plan from its file, and the device memory that its first group has for training.
+struct OpenedPlan {
+  specs::Plan plan;
+  std::int64_t usable_device_bytes = 0;
+};
+
+/// Reads and checks the plan and prints what is to be said about it; refused: nothing, and the exit code is
+/// set.
+std::optional<OpenedPlan> open_plan(const std::string& path, Invocation& invocation);
 
 /// --format text|json.
 void add_format_option(CLI::App& verb, Invocation& invocation);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/dsplan/output/json.h"
+#include "specs/language/text_file.h"
 
 namespace cli {
 namespace {
@@ -35,6 +36,18 @@ void Invocation::print(const specs::Diagnostics& diagnostics) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const specs::Diagnostic& diagnostic : diagnostics.entries()) list.push_back(to_json(diagnostic));
   out << nlohmann::ordered_json{{"diagnostics", list}}.dump(2) << '\n';
+}
+
+bool Invocation::write(const std::string& path, std::string_view text) {
+  const specs::Diagnostics written = specs::write_text_file(path, text);
+  if (!written.has_errors()) return true;
+  print(written);
+  exit_code = exit_internal;
+  return false;
+}
+
+void Invocation::say_written(const std::string& path) {
+  if (!json) out << "\nwritten to " << path << '\n';
 }
 
 bool Invocation::refuse(const specs::Diagnostics& diagnostics) {

@@ -3,6 +3,7 @@
 
 #include <ostream>
 #include <string>
+#include <string_view>
 
 #include "cli/dsplan/output/text.h"
 #include "cli/exit_codes.h"
@@ -23,6 +24,12 @@ struct Invocation {
 
   /// Errors and warnings: text on `err`; with JSON also {"diagnostics": […]} on `out` where there are errors.
   void print(const specs::Diagnostics& diagnostics);
+
+  /// Writes a file whole or not at all; false after it has said why not and set `internal`.
+  bool write(const std::string& path, std::string_view text);
+
+  /// That a file was written: a line after the report; with JSON nothing.
+  void say_written(const std::string& path);
 
   /// Prints and sets `bad_input`. False, so that a verb can `return refuse(…)`.
   bool refuse(const specs::Diagnostics& diagnostics);

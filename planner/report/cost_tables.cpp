@@ -44,7 +44,22 @@ std::vector<TermSum> sums_by_term(const CostBreakdown& cost) {
   return sums;
 }
 
-enum class TermKind : std::uint8_t { compute, communication, bubble, other };
+std::vector<std::int64_t> pipeline_ranks_of(const CostBreakdown& cost) {
+  std::set<std::int64_t> ranks;
+  for (const specs::MemoryEntry& entry : cost.memory)
+    if (entry.location == specs::MemoryLocation::device) ranks.insert(entry.pipeline_rank);
+  return {ranks.begin(), ranks.end()};
+}
+
+/// First, fullest and last rank, each once.
+std::vector<std::int64_t> telling_ranks(const CostBreakdown& cost) {
+  const std::vector<std::int64_t> ranks = pipeline_ranks_of(cost);
+  if (ranks.empty()) return {};
+  const std::set<std::int64_t> telling{ranks.front(), fullest_pipeline_rank(cost), ranks.back()};
+  return {telling.begin(), telling.end()};
+}
+
+}  // namespace
 
 TermKind kind_of(TimeTerm term) {
   switch (term) {
@@ -70,34 +85,6 @@ TermKind kind_of(TimeTerm term) {
       return TermKind::other;
   }
 }
-
-std::vector<std::int64_t> pipeline_ranks_of(const CostBreakdown& cost) {
-  std::set<std::int64_t> ranks;
-  for (const specs::MemoryEntry& entry : cost.memory)
-    if (entry.location == specs::MemoryLocation::device) ranks.insert(entry.pipeline_rank);
-  return {ranks.begin(), ranks.end()};
-}
-
-/// First, fullest and last rank, each once.
-std::vector<std::int64_t> telling_ranks(const CostBreakdown& cost) {
-  const std::vector<std::int64_t> ranks = pipeline_ranks_of(cost);
-  if (ranks.empty()) return {};
-  const std::set<std::int64_t> telling{ranks.front(), fullest_pipeline_rank(cost), ranks.back()};
-  return {telling.begin(), telling.end()};
-}
-
-std::string units_of_rank(const specs::Placement& placement, std::int64_t pipeline_rank,
-                          std::int64_t layers) {
-  std::string words;
-  for (const specs::PipelineStage& stage : placement.stages) {
-    if (stage.pipeline_rank != pipeline_rank) continue;
-    if (!words.empty()) words += "; ";
-    words += unit_words(stage.units, layers);
-  }
-  return words;
-}
-
-}  // namespace
 
 Table time_table(const CostBreakdown& cost) {
   Table table{"time", "Time of one step", {}, {}, true};
@@ -142,7 +129,8 @@ Table rank_time_table(const CostBreakdown& cost, const specs::Placement& placeme
       if (entry.pipeline_rank == rank)
         sums[static_cast<std::size_t>(kind_of(entry.term))] += entry.exposed_seconds;
     if (std::all_of(sums.begin(), sums.end(), [](double sum) { return sum == 0; })) continue;
-    table.rows.push_back({rank, sums[0], sums[1], sums[2], sums[3], units_of_rank(placement, rank, layers)});
+    table.rows.push_back(
+        {rank, sums[0], sums[1], sums[2], sums[3], rank_unit_words(placement, rank, layers)});
   }
   return table;
 }
@@ -183,7 +171,7 @@ Table pipeline_rank_table(const CostBreakdown& cost, const specs::Placement& pla
   for (const std::int64_t rank : pipeline_ranks_of(cost)) {
     const std::int64_t bytes = cost.device_bytes(rank);
     table.rows.push_back({rank, bytes, static_cast<double>(bytes) / static_cast<double>(usable_device_bytes),
-                          units_of_rank(placement, rank, layers)});
+                          rank_unit_words(placement, rank, layers)});
   }
   return table;
 }

@@ -10,6 +10,9 @@
 
 namespace planner {
 
+enum class TermKind : std::uint8_t { compute, communication, bubble, other };
+TermKind kind_of(specs::TimeTerm term);
+
 /// Exposed seconds of each term that has any, largest first, with their share of the step, and the total.
 Table time_table(const specs::CostBreakdown& cost);
 

@@ -112,4 +112,15 @@ std::string unit_words(const specs::UnitRange& units, std::int64_t layers) {
   return joined(parts);
 }
 
+std::string rank_unit_words(const specs::Placement& placement, std::int64_t pipeline_rank,
+                            std::int64_t layers) {
+  std::string words;
+  for (const specs::PipelineStage& stage : placement.stages) {
+    if (stage.pipeline_rank != pipeline_rank) continue;
+    if (!words.empty()) words += "; ";
+    words += unit_words(stage.units, layers);
+  }
+  return words;
+}
+
 }  // namespace planner

@@ -29,4 +29,8 @@ std::string recomputation_words(const specs::Placement& placement);
 /// "layers 0–5", "embedding, layers 0–5", "layer 90 FFN, layers 91–95, output layer".
 std::string unit_words(const specs::UnitRange& units, std::int64_t layers);
 
+/// The units of all stages of a pipeline rank: "layers 0–2; layers 24–26".
+std::string rank_unit_words(const specs::Placement& placement, std::int64_t pipeline_rank,
+                            std::int64_t layers);
+
 }  // namespace planner

@@ -95,6 +95,32 @@ std::string with_commas(const std::string& digits) {
   return text;
 }
 
+Notes schedule_notes(const Plan& plan) {
+  Notes notes{"schedule", "Schedule, one line a pipeline rank", {}};
+  for (const specs::ReplicaSchedule& replica : plan.schedule.replicas) {
+    if (plan.schedule.replicas.size() > 1)
+      notes.lines.push_back(fmt::format("replicas of {} micro-batches", replica.micro_batches));
+    for (std::size_t rank = 0; rank < replica.rank_actions.size(); ++rank)
+      notes.lines.push_back(fmt::format("{}: {}", rank, replica.rank_actions[rank]));
+  }
+  return notes;
+}
+
+Table rank_table(const Plan& plan) {
+  Table table{"ranks", "Ranks on devices", {}, {}, false};
+  table.columns = {{"first_rank", "first rank", Quantity::count},
+                   {"ranks", "ranks", Quantity::count},
+                   {"first_node", "first node", Quantity::count},
+                   {"ranks_per_node", "a node", Quantity::count},
+                   {"device_group", "group", Quantity::count}};
+  for (const specs::HostRange& range : plan.ranks.ranges)
+    table.rows.push_back(
+        {range.first_rank, range.ranks, range.first_node, range.ranks_per_node, range.device_group});
+  return table;
+}
+
+}  // namespace
+
 Facts certificate_facts(const specs::Certificate& certificate) {
   Facts facts{"certificate", "Certificate", {}};
   if (certificate.method.empty()) return facts;
@@ -130,32 +156,6 @@ Notes advice_notes(const Plan& plan) {
       notes.lines.push_back(fmt::format("{}: {} [{}]", advice.message, advice.reason, advice.rule));
   return notes;
 }
-
-Notes schedule_notes(const Plan& plan) {
-  Notes notes{"schedule", "Schedule, one line a pipeline rank", {}};
-  for (const specs::ReplicaSchedule& replica : plan.schedule.replicas) {
-    if (plan.schedule.replicas.size() > 1)
-      notes.lines.push_back(fmt::format("replicas of {} micro-batches", replica.micro_batches));
-    for (std::size_t rank = 0; rank < replica.rank_actions.size(); ++rank)
-      notes.lines.push_back(fmt::format("{}: {}", rank, replica.rank_actions[rank]));
-  }
-  return notes;
-}
-
-Table rank_table(const Plan& plan) {
-  Table table{"ranks", "Ranks on devices", {}, {}, false};
-  table.columns = {{"first_rank", "first rank", Quantity::count},
-                   {"ranks", "ranks", Quantity::count},
-                   {"first_node", "first node", Quantity::count},
-                   {"ranks_per_node", "a node", Quantity::count},
-                   {"device_group", "group", Quantity::count}};
-  for (const specs::HostRange& range : plan.ranks.ranges)
-    table.rows.push_back(
-        {range.first_rank, range.ranks, range.first_node, range.ranks_per_node, range.device_group});
-  return table;
-}
-
-}  // namespace
 
 void add_cost_facts(const specs::CostBreakdown& cost, std::int64_t usable_device_bytes,
                     std::vector<Fact>& facts) {

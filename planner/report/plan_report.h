@@ -23,4 +23,12 @@ Facts plan_summary(const specs::Plan& plan, std::int64_t usable_device_bytes);
 void add_cost_facts(const specs::CostBreakdown& cost, std::int64_t usable_device_bytes,
                     std::vector<Fact>& facts);
 
+/// What the search claims, in words; empty without a certificate.
+Facts certificate_facts(const specs::Certificate& certificate);
+
+/// Advice but for what says which placement memory excludes.
+Notes advice_notes(const specs::Plan& plan);
+
+Table environment_table(const specs::Plan& plan);
+
 }  // namespace planner

@@ -1,6 +1,7 @@
 // `dsplan compile`: one table of all points.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,8 +10,13 @@
 
 namespace planner {
 
-/// `files` names each point's plan, empty where there is none.
-Report sweep_report(const std::string& name, const std::vector<SweepOutcome>& outcomes,
-                    const std::vector<std::string>& files);
+/// What is said beside the outcomes.
+struct SweepReportOptions {
+  std::string name;
+  std::vector<std::string> files;     ///< each point's plan, empty where there is none
+  std::optional<double> within_days;  ///< how many devices train all tokens in this time?
+};
+
+Report sweep_report(const std::vector<SweepOutcome>& outcomes, const SweepReportOptions& options);
 
 }  // namespace planner

@@ -15,7 +15,9 @@ namespace {
 using specs::ActionKind;
 using Vertex = boost::graph_traits<TaskGraph>::vertex_descriptor;
 
-std::string_view words_for(ActionKind kind) {
+}  // namespace
+
+std::string_view action_words(specs::ActionKind kind) {
   switch (kind) {
     case ActionKind::forward:
       return "forward";
@@ -45,8 +47,6 @@ std::string_view words_for(ActionKind kind) {
   }
   return "";
 }
-
-}  // namespace
 
 Simulation simulate(const specs::Schedule& lowered, const ScheduleDurations& seconds) {
   const TaskGraph graph = task_graph(lowered, seconds);
@@ -95,7 +95,7 @@ std::string explain(const Simulation& simulation) {
   std::string text;
   for (const CriticalShare& share : critical_shares(simulation))
     text += fmt::format("{:.3f} s {:5.1f} %  {} on pipeline rank {}\n", share.seconds,
-                        100 * share.seconds / simulation.seconds, words_for(share.kind), share.rank);
+                        100 * share.seconds / simulation.seconds, action_words(share.kind), share.rank);
   return text;
 }
 

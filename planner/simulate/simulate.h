@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planner/simulate/task_graph.h"
@@ -22,6 +23,9 @@ struct Simulation {
   /// Indices of tasks, each starting when the one before it ends, from time 0 to `seconds`.
   std::vector<std::size_t> critical_path;
 };
+
+/// "forward", "gradient transfer": both ends of a transfer have one name.
+std::string_view action_words(specs::ActionKind kind);
 
 /// Every task as early as the graph allows. Requires what `task_graph` requires.
 Simulation simulate(const specs::Schedule& lowered, const ScheduleDurations& seconds);

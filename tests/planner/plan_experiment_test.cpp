@@ -180,7 +180,7 @@ TEST(Sweep, PlansEachPointInOrderAndMarksTheParetoFront) {
   std::size_t finished = 0;
   const std::atomic<bool> stop = false;
   const auto outcomes = run_sweep(
-      points, 2, [&](std::size_t, const SweepOutcome&) { ++finished; }, stop);
+      points, {.threads = 2, .finished = [&](std::size_t, const SweepOutcome&) { ++finished; }}, stop);
   EXPECT_EQ(finished, 3u);
   ASSERT_EQ(outcomes.size(), 3u);
   for (std::size_t point = 0; point < points.size(); ++point) {
@@ -195,8 +195,8 @@ TEST(Sweep, PlansEachPointInOrderAndMarksTheParetoFront) {
 TEST(Sweep, AStoppedSweepLeavesTheRestUnplanned) {
   const std::vector<specs::SweepPoint> points(3, {{}, small_experiment()});
   const std::atomic<bool> stop = true;
-  const auto outcomes = run_sweep(
-      points, 1, [](std::size_t, const SweepOutcome&) { FAIL(); }, stop);
+  const auto outcomes =
+      run_sweep(points, {.finished = [](std::size_t, const SweepOutcome&) { FAIL(); }}, stop);
   for (const SweepOutcome& outcome : outcomes) EXPECT_FALSE(outcome.outcome.has_value());
 }
 

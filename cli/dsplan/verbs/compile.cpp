@@ -1,14 +1,16 @@
 // dsplan compile SPEC: a plan for each point of [sweep], and one table.
-#include <atomic>
-#include <csignal>
+#include <algorithm>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <system_error>
 #include <thread>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include "cli/dsplan/inputs.h"
+#include "cli/dsplan/stop_on_signal.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "planner/report/sweep_report.h"
 #include "planner/sweep.h"
@@ -22,30 +24,11 @@ namespace {
 struct CompileOptions {
   ExperimentInput input;
   std::string folder = "plans";
+  bool anew = false;
+  std::optional<double> within_days;
 };
 
-std::atomic<bool> interrupted = false;
-static_assert(std::atomic<bool>::is_always_lock_free);
-
-/// Ctrl-C and SIGTERM end the sweep after the points that are being planned; restored at the end.
-class StopOnSignal {
- public:
-  StopOnSignal() {
-    interrupted = false;
-    previous_int_ = std::signal(SIGINT, [](int) { interrupted = true; });
-    previous_term_ = std::signal(SIGTERM, [](int) { interrupted = true; });
-  }
-  ~StopOnSignal() {
-    std::signal(SIGINT, previous_int_);
-    std::signal(SIGTERM, previous_term_);
-  }
-  StopOnSignal(const StopOnSignal&) = delete;
-  StopOnSignal& operator=(const StopOnSignal&) = delete;
-
- private:
-  void (*previous_int_)(int);
-  void (*previous_term_)(int);
-};
+constexpr double seconds_per_day = 86400;
 
 /// "plans/point-07.json": as many digits as the count needs.
 std::string file_of(const CompileOptions& options, std::size_t point, std::size_t points) {
@@ -54,38 +37,99 @@ std::string file_of(const CompileOptions& options, std::size_t point, std::size_
       .string();
 }
 
+/// The plan that an earlier run of the same sweep left in `file`; nothing where there is none of this
+/// experiment.
+std::optional<specs::Plan> plan_made_before(const std::string& file, const specs::Experiment& experiment) {
+  std::error_code failure;
+  if (!std::filesystem::exists(file, failure)) return std::nullopt;
+  specs::Result<specs::Plan> plan = specs::read_plan(file);
+  if (!plan || !planner::answers(*plan, experiment)) return std::nullopt;
+  return std::move(*plan);
+}
+
+/// One run of `compile`: which plans are there, which are made, what could not be written.
+class SweepFiles {
+ public:
+  SweepFiles(const CompileOptions& options, const std::vector<specs::SweepPoint>& points)
+      : options_(options), points_(points), files_(points.size()) {}
+
+  std::optional<specs::Plan> made_before(std::size_t point) {
+    if (options_.anew) return std::nullopt;
+    std::string file = file_of(options_, point, points_.size());
+    auto plan = plan_made_before(file, points_[point].experiment);
+    if (plan) files_[point] = std::move(file);
+    return plan;
+  }
+
+  void write(std::size_t point, const specs::Plan& plan) {
+    const std::string file = file_of(options_, point, points_.size());
+    const specs::Diagnostics written = specs::write_text_file(file, specs::write_plan(plan));
+    failures_.append(written);
+    if (!written.has_errors()) files_[point] = file;
+  }
+
+  const std::vector<std::string>& files() const { return files_; }
+  const specs::Diagnostics& failures() const { return failures_; }
+  std::ptrdiff_t count() const {
+    return std::count_if(files_.begin(), files_.end(), [](const std::string& file) { return !file.empty(); });
+  }
+
+ private:
+  const CompileOptions& options_;
+  const std::vector<specs::SweepPoint>& points_;
+  std::vector<std::string> files_;  ///< one a point: threads write to entries of their own
+  specs::Diagnostics failures_;
+};
+
+bool refuse_without_tokens(const std::vector<specs::SweepPoint>& points, Invocation& invocation) {
+  specs::Diagnostics diagnostics;
+  diagnostics.error({},
+                    fmt::format("--within-days asks how long the whole run of {} takes, which has no length",
+                                points.front().experiment.name),
+                    "give [training] tokens");
+  return invocation.refuse(diagnostics);
+}
+
+void set_exit_code(const std::vector<planner::SweepOutcome>& outcomes, const CompileOptions& options,
+                   const SweepFiles& files, Invocation& invocation) {
+  const bool no_answer = options.within_days &&
+                         !planner::fewest_devices_within(outcomes, *options.within_days * seconds_per_day);
+  if (files.count() == 0 || no_answer) invocation.exit_code = exit_answer_is_no;
+}
+
 bool run(const CompileOptions& options, Invocation& invocation) {
   const auto points =
       specs::read_sweep(options.input.path, options.input.settings, specs::import_hugging_face);
   if (!points) return invocation.refuse(points.diagnostics);
   invocation.print(points.diagnostics);
-  specs::Diagnostics failures;
-  std::vector<std::string> files(points->size());
+  if (options.within_days && points->front().experiment.training.tokens <= 0)
+    return refuse_without_tokens(*points, invocation);
+  SweepFiles files(options, *points);
   std::size_t done = 0;
-  const auto finished = [&](std::size_t point, const planner::SweepOutcome& outcome) {
-    ++done;
-    invocation.err << fmt::format("\r{} of {} points planned", done, points->size()) << std::flush;
-    if (!outcome.outcome || !outcome.outcome->plan) return;
-    files[point] = file_of(options, point, points->size());
-    const specs::Diagnostics written =
-        specs::write_text_file(files[point], specs::write_plan(*outcome.outcome->plan));
-    failures.append(written);
-    if (written.has_errors()) files[point].clear();
-  };
-  std::vector<planner::SweepOutcome> outcomes;
-  {
-    const StopOnSignal stop_on_signal;
-    outcomes = planner::run_sweep(*points, std::thread::hardware_concurrency(), finished, interrupted);
-  }
-  invocation.err << '\n';
-  invocation.print(planner::sweep_report(points->front().experiment.name, outcomes, files));
-  if (failures.has_errors()) {
-    invocation.print(failures);
+  planner::SweepRun sweep{std::thread::hardware_concurrency(),
+                          [&](std::size_t point) { return files.made_before(point); },
+                          [&](std::size_t point, const planner::SweepOutcome& outcome) {
+                            invocation.err << fmt::format("\r{} points planned", ++done) << std::flush;
+                            if (const specs::Plan* plan = planner::plan_of(outcome))
+                              files.write(point, *plan);
+                          }};
+  const StopOnSignal stop;
+  const auto outcomes = planner::run_sweep(*points, sweep, stop.wanted());
+  if (done > 0) invocation.err << '\n';
+  invocation.print(
+      planner::sweep_report(outcomes, {points->front().experiment.name, files.files(), options.within_days}));
+  if (files.failures().has_errors()) {
+    invocation.print(files.failures());
     invocation.exit_code = exit_internal;
     return false;
   }
-  if (std::all_of(files.begin(), files.end(), [](const std::string& file) { return file.empty(); }))
-    invocation.exit_code = exit_answer_is_no;
+  set_exit_code(outcomes, options, files, invocation);
+  if (stop.exit_code() != 0) {
+    invocation.err << fmt::format(
+        "interrupted: {} of {} plans are written; the same command makes the others\n", files.count(),
+        points->size());
+    invocation.exit_code = stop.exit_code();
+  }
   return true;
 }
 
@@ -93,10 +137,19 @@ bool run(const CompileOptions& options, Invocation& invocation) {
 
 void add_compile_verb(CLI::App& app, Invocation& invocation) {
   CLI::App* verb = app.add_subcommand("compile", "Plan every point of [sweep]: a plan each, and one table");
+  verb->footer(
+      "Interrupted, it exits with 130 and keeps the finished plans; the same command then plans the others.\n"
+      "Exit code 1 where no point can be planned or none is fast enough.");
   auto options = std::make_shared<CompileOptions>();
   add_experiment_input(*verb, options->input);
   verb->add_option("-o,--output", options->folder, "The folder the plans are written to")
       ->capture_default_str();
+  verb->add_flag("--anew", options->anew,
+                 "Plan every point again, also those whose plan is in the folder already");
+  verb->add_option("--within-days", options->within_days,
+                   "Say which point trains [training] tokens in this time with the fewest devices")
+      ->type_name("DAYS")
+      ->check(CLI::PositiveNumber);
   add_format_option(*verb, invocation);
   verb->callback([options, &invocation] { run(*options, invocation); });
 }

@@ -12,7 +12,6 @@
 #include "planner/report/plan_report.h"
 #include "planner/space.h"
 #include "specs/language/catalog.h"
-#include "specs/language/text_file.h"
 #include "specs/plan/plan_json.h"
 
 namespace cli {
@@ -49,18 +48,10 @@ bool run(const PlanOptions& options, Invocation& invocation) {
     invocation.exit_code = exit_answer_is_no;
     return false;
   }
-  if (!options.dry_run) {
-    const specs::Diagnostics written =
-        specs::write_text_file(options.output, specs::write_plan(*outcome->plan));
-    if (written.has_errors()) {
-      invocation.print(written);
-      invocation.exit_code = exit_internal;
-      return false;
-    }
-  }
+  if (!options.dry_run && !invocation.write(options.output, specs::write_plan(*outcome->plan))) return false;
   const std::int64_t usable = cost_models::Estimator(*experiment).usable_device_bytes();
   invocation.print(planner::plan_report(*outcome->plan, {.usable_device_bytes = usable}));
-  if (!options.dry_run && !invocation.json) invocation.out << "\nwritten to " << options.output << '\n';
+  if (!options.dry_run) invocation.say_written(options.output);
   return true;
 }
 

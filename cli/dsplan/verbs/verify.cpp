@@ -7,7 +7,6 @@
 #include "cli/dsplan/verbs/verbs.h"
 #include "planner/report/verification_report.h"
 #include "planner/verify_certificate.h"
-#include "specs/plan/plan_json.h"
 
 namespace cli {
 namespace {
@@ -18,10 +17,9 @@ struct VerifyArguments {
 };
 
 bool run(const VerifyArguments& arguments, Invocation& invocation) {
-  const auto plan = specs::read_plan(arguments.path);
-  if (!plan) return invocation.refuse(plan.diagnostics);
-  invocation.print(plan.diagnostics);
-  const auto verification = planner::verify_certificate(*plan, arguments.options);
+  const auto opened = open_plan(arguments.path, invocation);
+  if (!opened) return false;
+  const auto verification = planner::verify_certificate(opened->plan, arguments.options);
   if (!verification) return invocation.refuse(verification.diagnostics);
   invocation.print(planner::verification_report(*verification));
   if (!verification->holds()) invocation.exit_code = exit_answer_is_no;
@@ -35,7 +33,7 @@ void add_verify_verb(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("verify", "Hold a plan's certificate against code that did not make it");
   verb->footer("Exit code 1 where a claim does not hold.");
   auto arguments = std::make_shared<VerifyArguments>();
-  verb->add_option("PLAN", arguments->path, "The plan (plan.json)")->required();
+  add_plan_input(*verb, arguments->path);
   verb->add_option("--samples", arguments->options.samples_per_region, "Members priced of each region")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);

@@ -10,7 +10,6 @@
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "planner/report/comparison_report.h"
-#include "specs/plan/plan_json.h"
 
 namespace cli {
 namespace {
@@ -35,21 +34,21 @@ bool answer_illegal(const specs::Plan& plan, const std::string& question,
 }
 
 bool run(const WhyNotOptions& options, Invocation& invocation) {
-  const auto plan = specs::read_plan(options.path);
-  if (!plan) return invocation.refuse(plan.diagnostics);
-  invocation.print(plan.diagnostics);
+  const auto opened = open_plan(options.path, invocation);
+  if (!opened) return false;
+  const specs::Plan& plan = opened->plan;
   const auto settings = as_search_settings(options.settings);
   if (!settings) return invocation.refuse(settings.diagnostics);
   const std::string words = fmt::format("{}", fmt::join(options.settings, ", "));
-  specs::Experiment free_inputs = plan->inputs;
+  specs::Experiment free_inputs = plan.inputs;
   const specs::Objective objective = free_inputs.search.objective;
   free_inputs.search = {};
   free_inputs.search.objective = objective;
   const auto question = with_settings(free_inputs, *settings);
-  if (!question) return answer_illegal(*plan, words, question.diagnostics, invocation);
-  const auto answer = planner::why_not(*plan, *question);
+  if (!question) return answer_illegal(plan, words, question.diagnostics, invocation);
+  const auto answer = planner::why_not(plan, *question);
   if (!answer) return invocation.refuse(answer.diagnostics);
-  invocation.print(planner::why_not_report(*plan, *answer, words));
+  invocation.print(planner::why_not_report(plan, *answer, words));
   return true;
 }
 
@@ -58,7 +57,7 @@ bool run(const WhyNotOptions& options, Invocation& invocation) {
 void add_why_not_verb(CLI::App& app, Invocation& invocation) {
   CLI::App* verb = app.add_subcommand("why-not", "Say why a plan is not another placement");
   auto options = std::make_shared<WhyNotOptions>();
-  verb->add_option("PLAN", options->path, "The plan (plan.json)")->required();
+  add_plan_input(*verb, options->path);
   verb->add_option(
           "--set", options->settings,
           "A dimension of the placement, as in [search]: --set tensor=16 (repeatable); what is left out is "

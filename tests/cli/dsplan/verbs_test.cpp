@@ -1,4 +1,6 @@
 // The verbs in process: exit codes, files, and JSON that parses.
+#include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -8,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/dsplan/application.h"
+#include "tests/support/run_program.h"
 
 namespace cli {
 namespace {
@@ -74,6 +77,43 @@ TEST_F(Verbs, FromAnExperimentToAPlanAndEveryQuestionAboutIt) {
       "mesh");
 }
 
+TEST_F(Verbs, SimulateAgreesWithThePredictionAndWritesATrace) {
+  ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("plan.json"), "--set", "search.pipeline=[4]"}), 0);
+  const nlohmann::json answer =
+      json_of({"simulate", path("plan.json"), "--trace", path("traces/t.json")})["simulation"];
+  EXPECT_LT(std::abs(answer["difference"].get<double>()), 0.02);
+  const nlohmann::json trace = nlohmann::json::parse(std::ifstream(path("traces/t.json")));
+  double end = 0;
+  for (const nlohmann::json& event : trace["traceEvents"])
+    if (event["ph"] == "X") end = std::max(end, event["ts"].get<double>() + event["dur"].get<double>());
+  EXPECT_NEAR(end, 1e6 * answer["simulated_step_seconds"].get<double>(), 0.01);
+  EXPECT_EQ(run({"simulate", path("small.toml")}), 2) << "an experiment is no plan";
+  EXPECT_EQ(run({"simulate", path("plan.json"), "--trace", "/proc/no-such-folder/t.json"}), 3);
+}
+
+TEST_F(Verbs, WhatIfPricesTheSamePlacementWithWhatSearchAsksOfIt) {
+  const auto what_if = [&](const std::string& setting) {
+    return json_of({"what-if", path("small.toml"), "--set", setting});
+  };
+  const nlohmann::json recomputed = what_if("search.recomputation=[\"full\"]");
+  const auto bytes_of = [&](const nlohmann::json& answer, const std::string& wanted, const char* variant) {
+    for (const nlohmann::json& row : answer["memory"])
+      if (row["class"] == wanted && row[variant].is_number()) return row[variant].get<double>();
+    return 0.0;
+  };
+  EXPECT_LT(bytes_of(recomputed, "activations", "unchanged_bytes"),
+            0.5 * bytes_of(recomputed, "activations", "base_bytes"));
+  EXPECT_EQ(bytes_of(recomputed, "parameters", "unchanged_bytes"),
+            bytes_of(recomputed, "parameters", "base_bytes"));
+  const nlohmann::json mixture = what_if("model.mixture.experts=8");
+  EXPECT_GT(bytes_of(mixture, "parameters", "unchanged_bytes"),
+            2 * bytes_of(mixture, "parameters", "base_bytes"));
+  std::vector<std::string> measures;
+  for (const nlohmann::json& row : mixture["variants"]) measures.push_back(row["measure"]);
+  for (const char* measure : {"parameters", "parameters a token uses", "compute a token"})
+    EXPECT_NE(std::find(measures.begin(), measures.end(), measure), measures.end()) << measure;
+}
+
 TEST_F(Verbs, DiffAnswersWithItsExitCode) {
   ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("a.json")}), 0);
   ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("b.json"), "--set", "training.global_batch=32"}), 0);
@@ -101,6 +141,57 @@ TEST_F(Verbs, CompileWritesAPlanForEachPointAndOneTable) {
   EXPECT_EQ(table["points"][1]["training.global_batch"], "16");
   for (const char* file : {"plans/point-1.json", "plans/point-2.json", "plans/point-3.json"})
     EXPECT_EQ(run({"inspect", path(file)}), 0) << file;
+  EXPECT_EQ(run({"compile", path("sweep.toml"), "-o", path("plans")}), 0);
+  EXPECT_EQ(err_.str(), "") << "all plans are there: none is made again";
+  fs::remove(path("plans/point-2.json"));
+  EXPECT_EQ(run({"compile", path("sweep.toml"), "-o", path("plans")}), 0);
+  EXPECT_EQ(err_.str(), "\r1 points planned\n");
+  EXPECT_EQ(run({"compile", path("sweep.toml"), "-o", path("plans"), "--anew"}), 0);
+  EXPECT_NE(err_.str().find("\r3 points planned"), std::string::npos);
+}
+
+TEST_F(Verbs, CompileAnswersHowManyDevices) {
+  write("sweep.toml", std::string(small_experiment) + "tokens = 1e12\n[sweep]\n\"cluster.nodes\" = [1, 2]\n");
+  const std::vector<std::string> compile{"compile", path("sweep.toml"), "-o", path("plans")};
+  const auto within = [&](const char* days) {
+    std::vector<std::string> arguments = compile;
+    arguments.insert(arguments.end(), {"--within-days", days});
+    return json_of(arguments);
+  };
+  EXPECT_EQ(within("100000")["within_days"]["devices"], 8);
+  EXPECT_EQ(within("0.001")["within_days"]["answer"], "no point of this sweep does");
+  EXPECT_EQ(run({"compile", path("sweep.toml"), "-o", path("plans"), "--within-days", "1", "--set",
+                 "training.tokens=0"}),
+            2);
+}
+
+TEST_F(Verbs, AnInterruptedCompileKeepsWhatIsFinishedAndTheSameCommandMakesTheRest) {
+  // So many points that the signal comes between two of them.
+  constexpr std::size_t points = 40;
+  std::string batches;
+  for (std::size_t point = 1; point <= points; ++point) batches += std::to_string(64 * point) + ", ";
+  write("sweep.toml", std::string(small_experiment) +
+                          "[search]\npipeline = [4]\nmicro_batch = [1]\n[sweep]\n" +
+                          "\"training.global_batch\" = [" + batches + "]\n");
+  const std::string command =
+      std::string(DSPLAN_PROGRAM) + " compile " + path("sweep.toml") + " -o " + path("plans");
+  // Interrupted as soon as the first plan is there.
+  const auto stopped = tests::run_program(
+      "bash -c '" + command + " & compile=$!; until ls " + path("plans") +
+      "/point-*.json >/dev/null 2>&1; do sleep 0.01; done; kill -INT $compile; wait $compile'");
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.out << stopped.err;
+  EXPECT_NE(stopped.err.find("the same command makes the others"), std::string::npos) << stopped.err;
+  std::size_t kept = 0;
+  for (const auto& file : fs::directory_iterator(path("plans"))) {
+    EXPECT_EQ(run({"inspect", file.path().string()}), 0) << file.path();
+    ++kept;
+  }
+  ASSERT_GT(kept, 0u);
+  ASSERT_LT(kept, points);
+  const auto resumed = tests::run_program(command);
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find(std::to_string(points - kept) + " points planned\n"), std::string::npos)
+      << resumed.err;
 }
 
 }  // namespace
