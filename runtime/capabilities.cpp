@@ -19,10 +19,10 @@ specs::StackSpec make_capabilities() {
                      specs::ScheduleKind::interleaved, specs::ScheduleKind::zero_bubble_h1};
   stack.recomputations = {specs::Recomputation::none, specs::Recomputation::full};
   stack.attention = {specs::AttentionImplementation::flash};
-  stack.zero_stages = {0, 1};
+  stack.zero_stages = {0, 1, 2};
   stack.zero_stage_with_pipeline = 1;
   stack.zero_with_pipeline_reason = "gradients must stay whole over all micro-batches of a step";
-  stack.shard_scopes = {specs::ShardScope::world};
+  stack.shard_scopes = {specs::ShardScope::world, specs::ShardScope::node};
   stack.optimizer_offload = {specs::OffloadDevice::none, specs::OffloadDevice::cpu};
   stack.parameter_offload = {specs::OffloadDevice::none};
   stack.activation_offload = {specs::OffloadDevice::none};

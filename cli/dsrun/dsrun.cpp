@@ -16,6 +16,7 @@
 #include "runtime/launch/exit_codes.h"
 #include "runtime/launch/local_launcher.h"
 #include "runtime/launch/rank_session.h"
+#include "runtime/mesh/shard_scope.h"
 #include "runtime/probe/probe.h"
 #include "runtime/train/executable_plan.h"
 #include "runtime/train/run.h"
@@ -49,6 +50,7 @@ specs::Result<runtime::RunOptions> read_options(const DsrunArguments& arguments)
   options.run_directory = arguments.run_directory ? std::filesystem::path(*arguments.run_directory)
                                                   : std::filesystem::path("runs") / plan->inputs.name;
   options.plan = std::move(*plan);
+  options.plan.placement = runtime::with_shard_ranks(options.plan.placement, options.plan.ranks);
   options.schedule = std::move(*schedule);
   options.plan_text = std::move(*text);
   if (arguments.data) options.data = *arguments.data;

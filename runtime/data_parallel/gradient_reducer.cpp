@@ -1,6 +1,8 @@
 #include "runtime/data_parallel/gradient_reducer.h"
 
+#include <algorithm>
 #include <memory>
+#include <utility>
 #include <variant>
 
 #include <ATen/ops/empty.h>
@@ -29,12 +31,17 @@ struct PartialPiece {
   std::int64_t slot = 0;
 };
 
-}  // namespace
-
-BucketRange shard_of(const Bucket& bucket, std::int64_t rank, std::int64_t size) {
-  const std::int64_t length = bucket.numel / size;
-  return {rank * length, (rank + 1) * length};
+/// A defect: padding that is not zero.
+void fill_padding(const Bucket& bucket) {
+  const at::Tensor whole = bucket.gradients.clone();
+  bucket.gradients.fill_(1);
+  for (const ParameterBlock* block : bucket.blocks)
+    for (const Parameter& parameter : block->parameters())
+      bucket.gradients.narrow(0, parameter.bucket_offset, parameter.numel())
+          .copy_(whole.narrow(0, parameter.bucket_offset, parameter.numel()));
 }
+
+}  // namespace
 
 GradientReducer::GradientReducer(ParameterRegistry& registry, const Mesh& mesh, Options options)
     : registry_(registry), mesh_(mesh), options_(options) {
@@ -42,17 +49,36 @@ GradientReducer::GradientReducer(ParameterRegistry& registry, const Mesh& mesh, 
 }
 
 void GradientReducer::begin_step(std::int64_t micro_batches) {
-  registry_.zero_gradients();
-  const std::size_t buckets = registry_.buckets().size();
-  blocks_left_.assign(buckets, 0);
-  started_.assign(buckets, false);
-  pending_.clear();
-  for (std::size_t i = 0; i < buckets; ++i) {
-    const Bucket& bucket = registry_.buckets()[i];
-    blocks_left_[i] = static_cast<std::int64_t>(bucket.blocks.size());
-    for (const ParameterBlock* block : bucket.blocks)
-      contributions_left_[block] = micro_batches * block->uses_per_micro_batch();
+  micro_batches_ = micro_batches;
+  travelling_.clear();
+  over_holders_.clear();
+  whole_buckets_ = peak_whole_buckets_ = 0;
+  progress_.assign(registry_.buckets().size(), {});
+  for (std::size_t i = 0; i < progress_.size(); ++i) {
+    Bucket& bucket = registry_.buckets()[i];
+    if (shards_gradients())
+      ParameterRegistry::detach_gradients(bucket);  // of a step that was not finished
+    else
+      bucket.gradients.zero_();
+    expect_contributions(i);
   }
+}
+
+void GradientReducer::expect_contributions(std::size_t index) {
+  const Bucket& bucket = registry_.buckets()[index];
+  progress_[index].blocks_left = static_cast<std::int64_t>(bucket.blocks.size());
+  for (const ParameterBlock* block : bucket.blocks)
+    contributions_left_[block] = micro_batches_a_journey() * block->uses_per_micro_batch();
+}
+
+void GradientReducer::open(ParameterBlock& block) {
+  // One bucket may travel while this one is filled.
+  while (travelling_.size() > 1) arrive();
+  Bucket& bucket = registry_.buckets()[static_cast<std::size_t>(block.parameters().front().bucket)];
+  const MemoryClassScope scope(specs::MemoryClass::communication_buckets);
+  ParameterRegistry::attach_gradients(bucket, at::zeros({bucket.numel}, bucket.gradient_shard.options()));
+  if (options_.faults.padding_in_norm) fill_padding(bucket);
+  peak_whole_buckets_ = std::max(peak_whole_buckets_, ++whole_buckets_);
 }
 
 void GradientReducer::accumulated(ParameterBlock& block) {
@@ -60,7 +86,9 @@ void GradientReducer::accumulated(ParameterBlock& block) {
   TORCH_INTERNAL_ASSERT(left > 0, "one contribution too many to ", block.parameters().front().name());
   if (--left > 0) return;
   const auto bucket = static_cast<std::size_t>(block.parameters().front().bucket);
-  if (--blocks_left_[bucket] == 0 && options_.overlap && !block.tied()) start(bucket);
+  if (--progress_[bucket].blocks_left > 0 || block.tied()) return;
+  if (options_.overlap || shards_gradients()) launch(bucket);
+  if (!options_.overlap) synchronise();
 }
 
 void GradientReducer::reduce_tied() {
@@ -69,42 +97,86 @@ void GradientReducer::reduce_tied() {
 }
 
 void GradientReducer::reduce_stage(std::int64_t stage) {
-  for (std::size_t i = 0; i < started_.size(); ++i)
-    if (registry_.buckets()[i].stage == stage && !started_[i]) start(i);
+  for (std::size_t i = 0; i < progress_.size(); ++i)
+    if (registry_.buckets()[i].unit.stage == stage && !shards_gradients() && progress_[i].journeys == 0)
+      launch(i);
 }
 
 void GradientReducer::finish() {
-  for (std::size_t i = 0; i < started_.size(); ++i)
-    TORCH_INTERNAL_ASSERT(started_[i], "the schedule never reduced the gradients of stage ",
-                          registry_.buckets()[i].stage);
-  for (PendingWork& work : pending_) work.wait();
-  pending_.clear();
+  synchronise();
+  for (std::size_t i = 0; i < progress_.size(); ++i)
+    TORCH_INTERNAL_ASSERT(progress_[i].journeys == journeys_a_step(),
+                          "the schedule did not reduce all gradients of stage ",
+                          registry_.buckets()[i].unit.stage);
+  for (PendingWork& work : over_holders_) work.wait();
+  over_holders_.clear();
 }
 
-void GradientReducer::start(std::size_t index) {
-  const Bucket& bucket = registry_.buckets()[index];
-  TORCH_INTERNAL_ASSERT(blocks_left_[index] == 0, "gradients of stage ", bucket.stage,
+void GradientReducer::synchronise() {
+  while (!travelling_.empty()) arrive();
+}
+
+void GradientReducer::launch(std::size_t index) {
+  Bucket& bucket = registry_.buckets()[index];
+  Progress& progress = progress_[index];
+  TORCH_INTERNAL_ASSERT(progress.blocks_left == 0, "gradients of stage ", bucket.unit.stage,
                         " are reduced before they are complete");
-  started_[index] = true;
+  if (on_launch) on_launch(index);
   sum_partial(bucket);
-  PendingWork reduction = reduce_over_data(index);
-  if (handover_)
-    handover_(index, [work = std::make_shared<PendingWork>(std::move(reduction))] { work->wait(); });
-  else
-    pending_.push_back(std::move(reduction));
+  Journey journey{index, {}, {}};
+  journey.work = reduce(index, journey.arrival);
+  ++progress.journeys;
+  if (whole_on_arrival() && handover_) {
+    hand_over(index, std::move(journey.work));
+    return;
+  }
+  travelling_.push_back(std::move(journey));
+  if (!shards_gradients()) return;
+  ParameterRegistry::detach_gradients(bucket);  // what travels keeps its memory
+  if (progress.journeys < micro_batches_) expect_contributions(index);
 }
 
-PendingWork GradientReducer::reduce_over_data(std::size_t index) {
-  if (options_.faults.skip_data_reduction && index == 0) return {};
+PendingWork GradientReducer::reduce(std::size_t index, at::Tensor& arrival) const {
   const Bucket& bucket = registry_.buckets()[index];
-  const Communicator& replicas = mesh_.gradient();
-  if (!options_.scatter) return replicas.all_reduce_async(bucket.gradients);
-  const BucketRange shard = shard_of(bucket, replicas.rank(), replicas.size());
-  return replicas.reduce_scatter_into_async(bucket.gradients.narrow(0, shard.begin, shard.size()),
-                                            bucket.gradients);
+  if (options_.sharding.stage == 0)
+    return left_out(index) ? PendingWork() : options_.sharding.holders->all_reduce_async(bucket.gradients);
+  at::Tensor target = bucket.gradient_shard;
+  if (progress_[index].journeys > 0) {
+    const MemoryClassScope scope(specs::MemoryClass::communication_buckets);
+    target = arrival = at::empty({bucket.shard.size()}, bucket.gradients.options());
+  }
+  if (!left_out(index)) return options_.sharding.shard->reduce_scatter_into_async(target, bucket.gradients);
+  if (shards_gradients()) target.copy_(bucket.gradients.narrow(0, bucket.shard.begin, bucket.shard.size()));
+  return {};
 }
 
-void GradientReducer::sum_partial(const Bucket& bucket) {
+void GradientReducer::arrive() {
+  Journey journey = std::move(travelling_.front());
+  travelling_.pop_front();
+  journey.work.wait();
+  if (shards_gradients()) --whole_buckets_;
+  if (options_.sharding.stage == 0) return;
+  const at::Tensor& shard = registry_.buckets()[journey.bucket].gradient_shard;
+  const at::Tensor& arrived = journey.arrival.defined() ? journey.arrival : shard;
+  if (options_.faults.mean_over_shards) arrived.div_(options_.sharding.shard->size());
+  if (journey.arrival.defined()) {
+    if (options_.faults.last_micro_batch_only) shard.zero_();
+    shard.add_(arrived);
+  }
+  if (++progress_[journey.bucket].arrived < journeys_a_step()) return;
+  PendingWork work;
+  if (!options_.faults.skip_node_reduction) work = options_.sharding.holders->all_reduce_async(shard);
+  if (handover_)
+    hand_over(journey.bucket, std::move(work));
+  else
+    over_holders_.push_back(std::move(work));
+}
+
+void GradientReducer::hand_over(std::size_t bucket, PendingWork last) {
+  handover_(bucket, [work = std::make_shared<PendingWork>(std::move(last))] { work->wait(); });
+}
+
+void GradientReducer::sum_partial(const Bucket& bucket) const {
   const Communicator& tensor = mesh_.tensor();
   if (tensor.size() == 1 || options_.faults.skip_partial_reduction) return;
   std::vector<PartialPiece> pieces;

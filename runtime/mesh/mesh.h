@@ -36,6 +36,8 @@ class Mesh {
   const Communicator& context() const { return group(MeshGroup::context); }
   const Communicator& data() const { return group(MeshGroup::data); }
   const Communicator& gradient() const { return group(MeshGroup::gradient); }
+  const Communicator& shard() const { return group(MeshGroup::shard); }
+  const Communicator& replica() const { return group(MeshGroup::replica); }
   /// Group rank = pipeline rank.
   const Communicator& pipeline() const { return group(MeshGroup::pipeline); }
   /// For the tied table; a group of one on a rank that holds neither end, or both.

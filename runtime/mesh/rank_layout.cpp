@@ -21,8 +21,10 @@ const specs::PipelineStage& stage_on(const specs::Placement& placement, std::int
 /// The coordinates that all members of a group have in common.
 using GroupKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
-GroupKey key_of(const MeshCoordinates& at, MeshGroup kind) {
+GroupKey key_of(const specs::Placement& placement, const MeshCoordinates& at, MeshGroup kind) {
   constexpr std::int64_t any = -1;
+  const specs::PipelineStage& stage = stage_on(placement, at.pipeline);
+  const std::int64_t in_gradient_group = at.data * stage.mesh.context + at.context;
   switch (kind) {
     case MeshGroup::world:
       return {any, any, any, any};
@@ -34,6 +36,10 @@ GroupKey key_of(const MeshCoordinates& at, MeshGroup kind) {
       return {at.pipeline, any, at.context, at.tensor};
     case MeshGroup::gradient:
       return {at.pipeline, any, any, at.tensor};
+    case MeshGroup::shard:
+      return {at.pipeline, in_gradient_group / shard_ranks_of(stage), any, at.tensor};
+    case MeshGroup::replica:
+      return {at.pipeline, in_gradient_group % shard_ranks_of(stage), any, at.tensor};
     case MeshGroup::pipeline:
     case MeshGroup::embedding:
       return {any, at.data, at.context, at.tensor};
@@ -49,6 +55,10 @@ GroupKey key_of(const MeshCoordinates& at, MeshGroup kind) {
 auto order_of(const MeshCoordinates& at) { return std::tuple(at.pipeline, at.data, at.context, at.tensor); }
 
 }  // namespace
+
+std::int64_t shard_ranks_of(const specs::PipelineStage& stage) {
+  return stage.zero.shard_ranks > 0 ? stage.zero.shard_ranks : stage.mesh.data * stage.mesh.context;
+}
 
 std::vector<std::int64_t> stages_of(const specs::Placement& placement, std::int64_t pipeline_rank) {
   std::vector<std::int64_t> stages;
@@ -85,7 +95,7 @@ std::vector<std::vector<std::int64_t>> groups_of(const specs::Placement& placeme
   for (std::int64_t rank = 0; rank < world; ++rank) {
     const MeshCoordinates at = coordinates_of(placement, rank);
     if (kind == MeshGroup::embedding && at.pipeline != first && at.pipeline != last) continue;
-    members[key_of(at, kind)].emplace_back(at, rank);
+    members[key_of(placement, at, kind)].emplace_back(at, rank);
   }
 
   std::vector<std::vector<std::int64_t>> groups;

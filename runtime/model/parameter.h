@@ -67,9 +67,8 @@ ShardBox slice_of(const std::vector<std::int64_t>& full, std::int64_t dim, std::
 
 struct Parameter {
   ParameterSpec spec;
-  std::int64_t stage = 0;
-  at::Tensor value;                ///< local shape, training precision; a view into its bucket
-  at::Tensor gradient;             ///< local shape, gradient precision; a view into its bucket
+  at::Tensor value;     ///< local shape, training precision; a view into its bucket where that holds it whole
+  at::Tensor gradient;  ///< local shape, gradient precision; likewise
   std::int64_t bucket = -1;        ///< index into the registry's buckets
   std::int64_t bucket_offset = 0;  ///< elements from the bucket's start
 

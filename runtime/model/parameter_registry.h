@@ -22,22 +22,44 @@ class ParameterBlock;
 class GradientListener {
  public:
   virtual ~GradientListener() = default;
+  /// The gradient is about to be written and has no memory: after this, it has, and is zero.
+  virtual void open(ParameterBlock& block) = 0;
   virtual void accumulated(ParameterBlock& block) = 0;
+};
+
+/// Elements [begin, end) of a bucket.
+struct BucketRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::int64_t size() const { return end - begin; }
+  /// Part `index` of `parts` equal ones.
+  BucketRange part(std::int64_t index, std::int64_t parts) const;
+};
+
+/// What a block belongs to: stage, and unit of the model (embedding, a transformer block, output).
+struct UnitOfStage {
+  std::int64_t stage = 0;
+  std::int64_t unit = 0;
+  bool operator==(const UnitOfStage&) const = default;
 };
 
 class ParameterBlock {
  public:
-  ParameterBlock(std::vector<ParameterSpec> specs, std::int64_t stage);
+  ParameterBlock(std::vector<ParameterSpec> specs, UnitOfStage unit);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }
   std::vector<Parameter>& parameters() { return parameters_; }
-  std::int64_t stage() const { return parameters_.front().stage; }
+  const UnitOfStage& unit() const { return unit_; }
+  std::int64_t stage() const { return unit_.stage; }
   std::int64_t numel() const;
   bool tied() const { return parameters_.front().spec.tied; }
 
-  /// All parameters of the block as one tensor, stacked along dim 0. Views into the bucket.
+  /// All parameters of the block as one tensor, stacked along dim 0: a view into the bucket. With ZeRO 3 only
+  /// while the block's unit is gathered.
   const at::Tensor& value() const { return value_; }
-  const at::Tensor& gradient() const { return gradient_; }
+  /// Likewise the gradient, to be written to. With ZeRO 2 and 3 it exists from its first use in the backward
+  /// pass of a micro-batch until it has been reduced.
+  const at::Tensor& gradient();
 
   /// Contributions to the gradient of one micro-batch: 2 for a table that embeds and is the output layer.
   std::int64_t uses_per_micro_batch() const { return uses_; }
@@ -53,6 +75,7 @@ class ParameterBlock {
 
  private:
   friend class ParameterRegistry;
+  UnitOfStage unit_;
   std::vector<Parameter> parameters_;
   at::Tensor value_;
   at::Tensor gradient_;
@@ -60,20 +83,31 @@ class ParameterBlock {
   GradientListener* listener_ = nullptr;
 };
 
-/// One flat buffer of values and one of gradients. Elements between parameters and after the last are padding
-/// and stay zero.
+/// One flat buffer of values and one of gradients, cut alike. Elements between parameters and after the last
+/// are padding: zero, counted by no one, saved nowhere.
 struct Bucket {
-  std::int64_t stage = 0;
+  UnitOfStage unit;   ///< of its first block; with a bucket for each unit, of all
   bool tied = false;  ///< holds a tied parameter, alone
   std::int64_t numel = 0;
   std::vector<ParameterBlock*> blocks;  ///< in the order their gradients become complete
-  at::Tensor values;
-  at::Tensor gradients;
+  BucketRange shard;                    ///< what this rank keeps of what is sharded; all where nothing is
+  at::Tensor values;                    ///< all elements; undefined while only the shard is held
+  at::Tensor gradients;                 ///< likewise
+  at::Tensor value_shard;               ///< a view into `values`, or with ZeRO 3 memory of its own
+  at::Tensor gradient_shard;            ///< a view into `gradients`, or with ZeRO 2 and 3 memory of its own
 };
 
+/// The part of a parameter, without its padding rows, that lies in `range` of its bucket, counted from the
+/// parameter's first element; empty where begin = end.
+BucketRange overlap(const Parameter& parameter, const BucketRange& range);
+
 struct BucketOptions {
-  std::int64_t bytes = 0;   ///< of gradients a bucket holds before the next one begins; 0: all in one
-  std::int64_t shards = 1;  ///< a bucket's elements are a multiple of this
+  std::int64_t bytes = 0;          ///< of gradients a bucket holds before the next one begins; 0: no limit
+  std::int64_t minimum_bytes = 0;  ///< less than this never becomes a bucket where it can join another
+  std::int64_t zero_stage = 0;     ///< 3: a unit's blocks share buckets with no other unit's
+  std::int64_t shard_rank = 0;     ///< of this rank among those that share a copy
+  std::int64_t shard_ranks = 1;
+  std::int64_t multiple = 1;  ///< that a bucket's elements are of, itself a multiple of the shard ranks
   at::ScalarType value_type = at::kFloat;
   at::ScalarType gradient_type = at::kFloat;
 };
@@ -81,8 +115,8 @@ struct BucketOptions {
 class ParameterRegistry {
  public:
   /// Declared in the order of the forward pass, stage by stage.
-  ParameterBlock& add(std::vector<ParameterSpec> specs, std::int64_t stage);
-  ParameterBlock& add(ParameterSpec spec, std::int64_t stage);
+  ParameterBlock& add(std::vector<ParameterSpec> specs, UnitOfStage unit);
+  ParameterBlock& add(ParameterSpec spec, UnitOfStage unit);
 
   /// Lays the blocks into buckets, those of a stage last first, allocates, and fills in the initial values,
   /// which depend on seed, name and position in the full tensor alone.
@@ -97,7 +131,12 @@ class ParameterRegistry {
   const Parameter* find(std::string_view name) const;
 
   void listen(GradientListener* listener);
-  void zero_gradients();
+
+  /// Makes the bucket's blocks views into a whole flat buffer, and takes them and the buffer away again.
+  static void attach_values(Bucket& bucket, at::Tensor whole);
+  static void attach_gradients(Bucket& bucket, at::Tensor whole);
+  static void detach_values(Bucket& bucket);
+  static void detach_gradients(Bucket& bucket);
 
  private:
   std::vector<std::unique_ptr<ParameterBlock>> blocks_;

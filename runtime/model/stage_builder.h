@@ -21,6 +21,14 @@ class StageBuilder {
   StageBuilder(const specs::ModelSpec& model, const specs::TrainingSpec& training, const Mesh& mesh,
                bool sequence_parallel, ParameterRegistry& registry, std::int64_t stage);
 
+  /// The same for the parameters of one unit of the model: 0 the embedding, then the blocks, then the output.
+  StageBuilder for_unit(std::int64_t unit) const {
+    StageBuilder builder = *this;
+    builder.unit_ = unit;
+    return builder;
+  }
+  std::int64_t unit() const { return unit_; }
+
   const specs::ModelSpec& model() const { return model_; }
   const specs::TrainingSpec& training() const { return training_; }
   const Communicator& tensor() const { return mesh_.tensor(); }
@@ -52,9 +60,9 @@ class StageBuilder {
   ParameterSpec replicated(const std::string& name, std::vector<std::int64_t> shape,
                            InitialValue initial) const;
 
-  ParameterBlock& add(ParameterSpec spec) const { return registry_.add(std::move(spec), stage_); }
+  ParameterBlock& add(ParameterSpec spec) const { return registry_.add(std::move(spec), {stage_, unit_}); }
   ParameterBlock& add(std::vector<ParameterSpec> specs) const {
-    return registry_.add(std::move(specs), stage_);
+    return registry_.add(std::move(specs), {stage_, unit_});
   }
   /// Declares weight and, where the model has one, bias.
   std::unique_ptr<Norm> norm(const std::string& name) const;
@@ -69,6 +77,7 @@ class StageBuilder {
   bool sequence_parallel_;
   ParameterRegistry& registry_;
   std::int64_t stage_;
+  std::int64_t unit_ = 0;
   ParameterNames names_;
 };
 

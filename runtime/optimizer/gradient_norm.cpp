@@ -18,16 +18,25 @@ bool counts(const ParameterSpec& spec, const Mesh& mesh, const FaultSwitches& fa
 
 }  // namespace
 
-double squared_norm_share(const ParameterRegistry& registry, const Mesh& mesh, const FaultSwitches& faults) {
+double squared_norm_share(const ParameterRegistry& registry, const Mesh& mesh, const Sharding& sharding,
+                          const FaultSwitches& faults) {
   double total = 0;
   for (const Bucket& bucket : registry.buckets()) {
-    const BucketRange shard = shard_of(bucket, mesh.gradient().rank(), mesh.gradient().size());
+    const auto add = [&](const BucketRange& range) {
+      total +=
+          sum_of_squares(bucket.gradient_shard.narrow(0, range.begin - bucket.shard.begin, range.size()));
+    };
+    const BucketRange mine = bucket.shard.part(sharding.holders->rank(), sharding.holders->size());
+    if (faults.padding_in_norm) {
+      add(mine);
+      continue;
+    }
     for (const ParameterBlock* block : bucket.blocks)
       for (const Parameter& parameter : block->parameters()) {
         if (!counts(parameter.spec, mesh, faults)) continue;
-        const std::int64_t begin = std::max(shard.begin, parameter.bucket_offset);
-        const std::int64_t end = std::min(shard.end, parameter.bucket_offset + parameter.valid_numel());
-        if (begin < end) total += sum_of_squares(bucket.gradients.narrow(0, begin, end - begin));
+        const BucketRange part = overlap(parameter, mine);
+        const std::int64_t offset = parameter.bucket_offset;
+        if (part.size() > 0) add({offset + part.begin, offset + part.end});
       }
   }
   return total;

@@ -7,12 +7,10 @@
 
 namespace runtime {
 
-Optimizer::Optimizer(ParameterRegistry& registry, const specs::OptimizerSpec& spec,
-                     const Communicator& replicas, const OptimizerOptions& options, std::uint64_t seed)
-    : registry_(registry), spec_(spec), replicas_(replicas), options_(options) {
-  options_.sharded = options.sharded && replicas.size() > 1;
+Optimizer::Optimizer(ParameterRegistry& registry, const specs::OptimizerSpec& spec, const Sharding& sharding,
+                     const OptimizerOptions& options, std::uint64_t seed)
+    : registry_(registry), spec_(spec), sharding_(sharding), options_(options) {
   StateLayout layout;
-  if (options_.sharded) layout.shard = replicas.rank(), layout.shards = replicas.size();
   layout.eighths_on_host = options.eighths_on_host;
   layout.aliases_device = options.aliases_device;
   parts_ = make_optimizer_state(registry_, spec_.type, layout, seed);
@@ -125,11 +123,11 @@ void Optimizer::publish(std::size_t index) {
   for_parts_of(index, [](const StatePart& part) {
     if (part.has_master()) part.parameter.copy_(part.weight);
   });
-  if (!options_.sharded || options_.skip_gather) return;
+  // With ZeRO 3 what is whole is gathered from the shards when it is used.
+  const bool holds_whole = sharding_.stage == 1 || sharding_.stage == 2;
+  if (!holds_whole || options_.skip_gather) return;
   const Bucket& bucket = registry_.buckets()[index];
-  const BucketRange mine = shard_of(bucket, replicas_.rank(), replicas_.size());
-  gathers_.push_back(
-      replicas_.all_gather_into_async(bucket.values, bucket.values.narrow(0, mine.begin, mine.size())));
+  gathers_.push_back(sharding_.shard->all_gather_into_async(bucket.values, bucket.value_shard));
 }
 
 void Optimizer::publish_all() {

@@ -1,5 +1,5 @@
-// AdamW and SGD with momentum over flat buckets, whole or sharded over the ranks that hold the same
-// parameters (ZeRO 1), on the device or offloaded to the host.
+// AdamW and SGD with momentum over flat buckets, whole or sharded over ranks that hold the same parameters
+// (ZeRO), on the device or offloaded to the host.
 //
 // With 16-bit parameters the optimizer keeps an fp32 master of each weight that it updates; the parameter is
 // the master rounded.
@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "runtime/comm/communicator.h"
-#include "runtime/data_parallel/gradient_reducer.h"
+#include "runtime/data_parallel/sharding.h"
 #include "runtime/model/parameter_registry.h"
 #include "runtime/offload/host_worker.h"
 #include "runtime/optimizer/optimizer_state.h"
@@ -27,7 +27,6 @@
 namespace runtime {
 
 struct OptimizerOptions {
-  bool sharded = false;  ///< over `replicas`
   /// Of the state of each bucket, by stage; empty: nothing is offloaded.
   std::vector<std::int64_t> eighths_on_host;
   /// The host's update of a step runs during the next step: parameters are one update behind the gradients
@@ -39,8 +38,8 @@ struct OptimizerOptions {
 
 class Optimizer {
  public:
-  /// `replicas`: the ranks that hold the same parameters. The registry must be materialized and outlive it.
-  Optimizer(ParameterRegistry& registry, const specs::OptimizerSpec& spec, const Communicator& replicas,
+  /// The registry must be materialized for this sharding and outlive it.
+  Optimizer(ParameterRegistry& registry, const specs::OptimizerSpec& spec, const Sharding& sharding,
             const OptimizerOptions& options, std::uint64_t seed);
   ~Optimizer();
 
@@ -53,8 +52,8 @@ class Optimizer {
   /// Until all gradients handed over are whole.
   void wait_for_gradients();
 
-  /// One update of everything this rank answers for. With shards, the parameters then stand whole on every
-  /// rank again. Weight decay applies to the parameters that declare it.
+  /// One update of everything this rank answers for. With ZeRO 1 and 2, the parameters then stand whole on
+  /// every rank again. Weight decay applies to the parameters that declare it.
   void update(double learning_rate, double gradient_scale);
   /// In place of `update` where the step is skipped. Parameters are as they were; after an early update the
   /// host's state is not, and the optimizer is of no more use.
@@ -68,7 +67,6 @@ class Optimizer {
 
   /// All state of this rank, in the order of the buckets. Settled by `finish_delayed`.
   const std::vector<StatePart>& parts() const { return parts_; }
-  bool sharded() const { return options_.sharded; }
   bool offloads() const { return worker_ != nullptr; }
   /// Copies and updates handed to the host's thread so far.
   std::int64_t host_jobs() const { return worker_ ? worker_->submitted() : 0; }
@@ -88,7 +86,7 @@ class Optimizer {
 
   ParameterRegistry& registry_;
   specs::OptimizerSpec spec_;
-  const Communicator& replicas_;
+  Sharding sharding_;
   OptimizerOptions options_;
   std::int64_t updates_ = 0;
   std::vector<StatePart> parts_;

@@ -13,13 +13,6 @@ namespace runtime {
 
 namespace {
 
-/// The part of a parameter, without its padding, that lies in `range` of its bucket; empty where begin = end.
-BucketRange overlap(const Parameter& parameter, const BucketRange& range) {
-  const std::int64_t begin = std::max(range.begin - parameter.bucket_offset, std::int64_t{0});
-  const std::int64_t end = std::min(range.end - parameter.bucket_offset, parameter.valid_numel());
-  return {begin, std::max(begin, end)};
-}
-
 std::vector<std::string> moment_names(specs::OptimizerKind kind) {
   if (kind == specs::OptimizerKind::sgd) return {"momentum"};
   return {"exp_avg", "exp_avg_sq"};
@@ -53,20 +46,20 @@ StatePart make_part(const Bucket& bucket, const BucketRange& range, bool on_host
   StatePart part;
   part.range = range;
   part.on_host = on_host;
-  part.parameter = bucket.values.narrow(0, range.begin, range.size());
-  part.device_gradient = bucket.gradients.narrow(0, range.begin, range.size());
   const std::int64_t numel = range.size();
+  part.parameter = bucket.value_shard.narrow(0, range.begin - bucket.shard.begin, numel);
+  part.device_gradient = bucket.gradient_shard.narrow(0, range.begin - bucket.shard.begin, numel);
   const at::ScalarType type =
-      bucket.values.element_size() == 2 ? at::ScalarType::Float : bucket.values.scalar_type();
+      part.parameter.element_size() == 2 ? at::ScalarType::Float : part.parameter.scalar_type();
   const bool own_copy = on_host && !layout.aliases_device;
   const std::optional<HostMemoryScope> host =
       own_copy ? std::optional<HostMemoryScope>(std::in_place) : std::nullopt;
-  part.weight = own_copy || type != bucket.values.scalar_type()
+  part.weight = own_copy || type != part.parameter.scalar_type()
                     ? zeros_of_class(specs::MemoryClass::master_weights, numel, type)
                     : part.parameter;
-  part.gradient = own_copy
-                      ? zeros_of_class(specs::MemoryClass::gradients, numel, bucket.gradients.scalar_type())
-                      : part.device_gradient;
+  part.gradient =
+      own_copy ? zeros_of_class(specs::MemoryClass::gradients, numel, part.device_gradient.scalar_type())
+               : part.device_gradient;
   for (const std::string& name : moment_names(kind))
     part.moments.emplace_back(name, zeros_of_class(specs::MemoryClass::optimizer_state, numel, type));
   make_slices(bucket, part);
@@ -83,9 +76,10 @@ std::vector<StatePart> make_optimizer_state(const ParameterRegistry& registry, s
   std::vector<StatePart> parts;
   for (std::size_t index = 0; index < registry.buckets().size(); ++index) {
     const Bucket& bucket = registry.buckets()[index];
-    const BucketRange own = shard_of(bucket, layout.shard, layout.shards);
-    const std::int64_t eighths =
-        layout.eighths_on_host.empty() ? 0 : layout.eighths_on_host[static_cast<std::size_t>(bucket.stage)];
+    const BucketRange own = bucket.shard;
+    const std::int64_t eighths = layout.eighths_on_host.empty()
+                                     ? 0
+                                     : layout.eighths_on_host[static_cast<std::size_t>(bucket.unit.stage)];
     const std::int64_t border = own.begin + own.size() * eighths / 8;
     for (const bool on_host : {true, false}) {
       const BucketRange range = on_host ? BucketRange{own.begin, border} : BucketRange{border, own.end};

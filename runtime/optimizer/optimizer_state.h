@@ -12,7 +12,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "runtime/data_parallel/gradient_reducer.h"
 #include "runtime/model/parameter_registry.h"
 #include "specs/language/training.h"
 
@@ -44,13 +43,11 @@ struct StatePart {
 };
 
 struct StateLayout {
-  std::int64_t shard = 0;
-  std::int64_t shards = 1;
   std::vector<std::int64_t> eighths_on_host;  ///< by stage; empty: nothing anywhere
   bool aliases_device = false;  ///< fault injection: what should lie on the host shares the device's memory
 };
 
-/// The part of each bucket that shard `layout.shard` answers for; masters hold the initial values.
+/// The shard of each bucket; masters hold the initial values.
 std::vector<StatePart> make_optimizer_state(const ParameterRegistry& registry, specs::OptimizerKind kind,
                                             const StateLayout& layout, std::uint64_t seed);
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "runtime/capabilities.h"
+#include "runtime/mesh/shard_scope.h"
 #include "runtime/train/trainer.h"
 #include "specs/schedule/lowering.h"
 #include "specs/schedule/text.h"
@@ -45,6 +46,12 @@ specs::Result<specs::Schedule> executable_schedule(const specs::Plan& plan, cons
     for (const std::string& reason :
          training_refusals({plan.inputs.model, plan.inputs.training, placement, {}}))
       result.diagnostics.error(position, reason);
+  for (const specs::PipelineStage& stage : placement.stages)
+    if (!result.diagnostics.has_errors() && stage.zero.stage > 0 &&
+        stage.zero.scope == specs::ShardScope::node && !replicas_in_node(placement, plan.ranks))
+      result.diagnostics.error(
+          position, "shard scope \"node\": the nodes hold unequal numbers of a parameter's replicas",
+          "shard scope \"world\", or a tensor degree that divides the devices of a node");
   if (result.diagnostics.has_errors()) return result;
 
   // Unequal shares are refused above, so that there is one schedule for all replicas.

@@ -14,6 +14,11 @@ struct FaultSwitches {
   bool local_norm = false;              ///< clipping by each rank's own norm
   bool update_skips_gather = false;     ///< sharded parameters are not gathered after the update
   bool offload_aliases_device = false;  ///< what is offloaded shares the device's memory
+  bool padding_in_norm = false;         ///< flat buffers begin with junk, and the norm sums all of them
+  bool last_micro_batch_only = false;   ///< a shard keeps the gradients of the last micro-batch alone
+  bool mean_over_shards = false;        ///< reduce-scatter averages what is already weighed by tokens
+  bool skip_node_reduction = false;     ///< shards are not summed over the nodes that hold the same
+  bool stale_gathered_unit = false;     ///< the first unit is not gathered anew after the update
 };
 
 }  // namespace runtime

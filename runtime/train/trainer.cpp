@@ -60,25 +60,30 @@ void Trainer::build() {
     by_stage[index] = stages_.back().get();
   }
 
+  sharding_ = sharding_of(mesh_, spec_.placement.stages.front().zero);
   BucketOptions buckets;
   buckets.bytes = spec_.placement.buckets.gradient_bucket_bytes;
-  buckets.shards = mesh_.gradient().size();
+  buckets.minimum_bytes = spec_.placement.buckets.minimum_message_bytes;
+  buckets.zero_stage = sharding_.stage;
+  if (sharding_.stage >= 1) {
+    buckets.shard_rank = sharding_.shard->rank();
+    buckets.shard_ranks = sharding_.shard->size();
+  }
+  buckets.multiple = mesh_.gradient().size();
   buckets.value_type = type;
   buckets.gradient_type = gradient_type(training);
   registry_.materialize(buckets, training.seed);
 
-  const bool sharded = spec_.placement.stages.front().zero.stage >= 1 && mesh_.gradient().size() > 1;
   reducer_ = std::make_unique<GradientReducer>(
-      registry_, mesh_, GradientReducer::Options{sharded, options_.overlap_reduction, options_.faults});
+      registry_, mesh_, GradientReducer::Options{sharding_, options_.overlap_reduction, options_.faults});
   OptimizerOptions optimizer;
-  optimizer.sharded = sharded;
   for (const specs::PipelineStage& stage : spec_.placement.stages)
     optimizer.eighths_on_host.push_back(stage.offload.optimizer.eighths);
   optimizer.delayed = spec_.placement.stages.front().offload.delayed_update;
   optimizer.skip_gather = options_.faults.update_skips_gather;
   optimizer.aliases_device = options_.faults.offload_aliases_device;
   optimizer_ =
-      std::make_unique<Optimizer>(registry_, training.optimizer, mesh_.gradient(), optimizer, training.seed);
+      std::make_unique<Optimizer>(registry_, training.optimizer, sharding_, optimizer, training.seed);
   if (optimizer_->offloads())
     reducer_->hand_over_to([this](std::size_t bucket, std::function<void()> wait_until_whole) {
       optimizer_->gradients_on_their_way(bucket, std::move(wait_until_whole));
@@ -119,7 +124,7 @@ StepResult Trainer::compute_gradients(const std::vector<MicroBatch>& micro_batch
   optimizer_->wait_for_gradients();
 
   // One message for both: the loss stands on one rank of each replica, the norm is spread over all.
-  const double share = squared_norm_share(registry_, mesh_, options_.faults);
+  const double share = squared_norm_share(registry_, mesh_, sharding_, options_.faults);
   const at::Tensor sums = at::zeros({2}, at::kDouble);
   auto* values = sums.data_ptr<double>();
   values[0] = mesh_.tensor().rank() == 0 && mesh_.context().rank() == 0 ? loss : 0;
@@ -149,8 +154,14 @@ StepResult Trainer::step(const std::vector<MicroBatch>& micro_batches) {
 }
 
 std::string Trainer::first_non_finite_gradient() const {
-  for (const Parameter* parameter : registry_.parameters())
-    if (!parameter->gradient.isfinite().all().item<bool>()) return parameter->name();
+  for (const Parameter* parameter : registry_.parameters()) {
+    const Bucket& bucket = registry_.buckets()[static_cast<std::size_t>(parameter->bucket)];
+    const BucketRange part = overlap(*parameter, bucket.shard);
+    if (part.size() == 0) continue;
+    const std::int64_t in_shard = parameter->bucket_offset + part.begin - bucket.shard.begin;
+    if (!bucket.gradient_shard.narrow(0, in_shard, part.size()).isfinite().all().item<bool>())
+      return parameter->name();
+  }
   return {};
 }
 

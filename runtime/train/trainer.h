@@ -62,14 +62,17 @@ class Trainer {
   /// Mean loss per target token over the micro-batches of all replicas, without dropout.
   double evaluate(const std::vector<MicroBatch>& micro_batches);
 
-  /// In the order of the forward pass, of the parameters of this rank; empty where all are finite.
+  /// In the order of the forward pass, of the gradients that are whole on this rank; empty where all are
+  /// finite.
   std::string first_non_finite_gradient() const;
 
   ParameterRegistry& parameters() { return registry_; }
   const ParameterRegistry& parameters() const { return registry_; }
   Optimizer& optimizer() { return *optimizer_; }
   LossScaler& loss_scaler() { return *loss_scaler_; }
+  GradientReducer& reducer() { return *reducer_; }
   PipelineExecutor& executor() { return *executor_; }
+  const Sharding& sharding() const { return sharding_; }
   const TrainerSpec& spec() const { return spec_; }
   const Mesh& mesh() const { return mesh_; }
 
@@ -81,6 +84,7 @@ class Trainer {
   TrainerSpec spec_;
   const Mesh& mesh_;
   TrainerOptions options_;
+  Sharding sharding_;
   ParameterRegistry registry_;
   std::unique_ptr<RotaryTable> rotary_;
   std::vector<std::unique_ptr<StageModel>> stages_;

@@ -57,14 +57,39 @@ TEST_F(Bitwise, OverlapOfTheReductionChangesNothing) {
   expect_same(base(1, 1, 2), late);
 }
 
+/// dp 2 with `micro_batches` of 6 sequences a replica.
+TrainingCase two_replicas(std::int64_t zero_stage, std::int64_t micro_batches) {
+  TrainingCase training;
+  training.optimizer = specs::OptimizerKind::adamw;
+  training.data = 2;
+  training.zero_stage = zero_stage;
+  training.micro_batch = 6 / micro_batches;
+  training.gradient_clip = 0;
+  return training;
+}
+
 TEST_F(Bitwise, ShardedOptimizerStatesChangeNothing) {
-  for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16}) {
-    TrainingCase whole = base(1, 1, 2);
-    whole.precision = precision;
-    TrainingCase sharded = whole;
-    sharded.zero_stage = 1;
-    expect_same(whole, sharded);
-  }
+  for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16})
+    for (const std::int64_t micro_batches : {1, 2, 6}) {
+      TrainingCase whole = two_replicas(0, micro_batches);
+      whole.precision = precision;
+      TrainingCase sharded = whole;
+      sharded.zero_stage = 1;
+      expect_same(whole, sharded);
+    }
+}
+
+TEST_F(Bitwise, EveryZeroStageIsTheSameWithoutAccumulation) {
+  for (const TinyModel model : {TinyModel::gpt, TinyModel::llama})
+    for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16})
+      for (const std::int64_t stage : {1, 2}) {
+        TrainingCase whole = two_replicas(0, 1);
+        whole.model = model;
+        whole.precision = precision;
+        TrainingCase sharded = whole;
+        sharded.zero_stage = stage;
+        expect_same(whole, sharded);
+      }
 }
 
 TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {

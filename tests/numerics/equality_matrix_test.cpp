@@ -71,6 +71,13 @@ std::vector<TrainingCase> variations(TinyModel model, Arithmetic arithmetic) {
     c.sequence_parallel = true, c.cut = Cut::sub_layer, c.recomputation = specs::Recomputation::full;
   });
   add(1, 1, 2, [](TrainingCase& c) { c.overlap_reduction = false, c.zero_stage = 1; });
+  add(1, 1, 2, [](TrainingCase& c) { c.zero_stage = 2; });
+  add(1, 1, 2, [](TrainingCase& c) { c.overlap_reduction = false, c.zero_stage = 2; });
+  add(1, 1, 3, [](TrainingCase& c) { c.zero_stage = 2; });
+  add(2, 1, 2, [](TrainingCase& c) { c.zero_stage = 2; });
+  add(2, 1, 2, [](TrainingCase& c) { c.sequence_parallel = true, c.zero_stage = 2; });
+  add(1, 1, 4, [](TrainingCase& c) { c.zero_stage = 1, c.shard_ranks = 2; });
+  add(1, 1, 4, [](TrainingCase& c) { c.zero_stage = 2, c.shard_ranks = 2; });
   add(1, 1, 1, [](TrainingCase& c) { c.dropout = 0.1, c.recomputation = specs::Recomputation::full; });
   add(2, 1, 2, [](TrainingCase& c) { c.dropout = 0.1, c.sequence_parallel = true; });
   add(2, 2, 1, [](TrainingCase& c) { c.dropout = 0.1, c.recomputation = specs::Recomputation::full; });

@@ -50,6 +50,7 @@ std::string TrainingCase::name() const {
   std::string text = fmt::format("{} {} {} tp{} pp{} dp{} z{} mb{}x{}", name_of_model(model),
                                  specs::name_of(precision), specs::name_of(optimizer), tensor, pipeline, data,
                                  zero_stage, micro_batch, micro_batches());
+  if (shard_ranks > 0) text += fmt::format(" within{}", shard_ranks);
   if (pipeline > 1 || virtual_stages > 1) text += fmt::format(" {}", specs::name_of(schedule));
   if (virtual_stages > 1) text += fmt::format(" v{}", virtual_stages);
   if (cut == Cut::sub_layer) text += " cut-in-layer";
@@ -121,7 +122,10 @@ specs::Placement placement_of(const TrainingCase& training) {
   if (training.offload_eighths > 0)
     regular.offload.optimizer = {specs::OffloadDevice::cpu, training.offload_eighths};
   regular.offload.delayed_update = training.delayed_update;
-  regular.buckets.gradient_bucket_bytes = 16384;  // several buckets even of these models
+  regular.zero.shard_ranks = training.shard_ranks;
+  // Several buckets even of these models.
+  regular.buckets.gradient_bucket_bytes = regular.buckets.gather_bucket_bytes = 16384;
+  regular.buckets.minimum_message_bytes = 1024;
   const std::int64_t layers = model_of(training).layers;
   specs::Placement placement = specs::regular_placement(regular, layers);
   const auto stages = static_cast<std::int64_t>(placement.stages.size());

@@ -36,6 +36,7 @@ struct TrainingCase {
   std::int64_t virtual_stages = 1;
   std::int64_t zero_stage = 0;
   std::int64_t offload_eighths = 0;  ///< of the optimizer's state, on the host
+  std::int64_t shard_ranks = 0;      ///< replicas of a node, for shards within the node; 0: over all replicas
   std::int64_t micro_batch = 12;     ///< of the 12 sequences of a step
   specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
   Cut cut = Cut::even;

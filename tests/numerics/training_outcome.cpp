@@ -9,7 +9,6 @@
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
-#include "runtime/data_parallel/gradient_reducer.h"
 #include "runtime/mesh/mesh.h"
 #include "runtime/model/counter_random.h"
 #include "runtime/train/trainer.h"
@@ -88,32 +87,29 @@ void write_piece(Writer& out, const Parameter& parameter, std::int64_t begin, co
   out.tensor(values);
 }
 
-/// The parts of the gradients that are whole on this rank.
-void write_gradients(Writer& out, Trainer& trainer) {
-  const Communicator& replicas = trainer.mesh().gradient();
-  std::vector<std::pair<const Parameter*, BucketRange>> pieces;
+/// All that this rank holds of the gradients or of the parameters.
+void write_pieces(Writer& out, Trainer& trainer, bool gradients) {
+  struct Piece {
+    const Parameter* parameter;
+    std::int64_t begin;
+    at::Tensor values;
+  };
+  std::vector<Piece> pieces;
   for (const Bucket& bucket : trainer.parameters().buckets()) {
-    const BucketRange shard = trainer.optimizer().sharded()
-                                  ? shard_of(bucket, replicas.rank(), replicas.size())
-                                  : BucketRange{0, bucket.numel};
+    // Parameters are compared wherever they stand whole, gradients where the reduction leaves them whole.
+    const bool whole = !gradients && bucket.values.defined();
+    const BucketRange held = whole ? BucketRange{0, bucket.numel} : bucket.shard;
+    const at::Tensor& flat = gradients ? bucket.gradient_shard : whole ? bucket.values : bucket.value_shard;
     for (const ParameterBlock* block : bucket.blocks)
       for (const Parameter& parameter : block->parameters()) {
-        const std::int64_t begin = std::max(shard.begin - parameter.bucket_offset, std::int64_t{0});
-        const std::int64_t end = std::min(shard.end - parameter.bucket_offset, parameter.valid_numel());
-        if (begin < end) pieces.push_back({&parameter, {begin, end}});
+        const BucketRange part = overlap(parameter, held);
+        if (part.size() > 0)
+          pieces.push_back({&parameter, part.begin,
+                            flat.narrow(0, parameter.bucket_offset + part.begin - held.begin, part.size())});
       }
   }
   out.number(static_cast<std::int64_t>(pieces.size()));
-  for (const auto& [parameter, range] : pieces)
-    write_piece(out, *parameter, range.begin,
-                parameter->gradient.view({-1}).narrow(0, range.begin, range.size()));
-}
-
-void write_weights(Writer& out, Trainer& trainer) {
-  const std::vector<const Parameter*> parameters = trainer.parameters().parameters();
-  out.number(static_cast<std::int64_t>(parameters.size()));
-  for (const Parameter* parameter : parameters)
-    write_piece(out, *parameter, 0, parameter->value.view({-1}).narrow(0, 0, parameter->valid_numel()));
+  for (const Piece& piece : pieces) write_piece(out, *piece.parameter, piece.begin, piece.values);
 }
 
 /// The sequences of this rank's replica: random tokens, some targets masked, unevenly over the sequences. The
@@ -154,9 +150,9 @@ std::string train_job(WorkerContext& context, const std::string& request) {
     const StepResult result = trainer.step(batches_of(training, step, mesh.coordinates().data));
     out.real(result.loss);
     out.real(result.gradient_norm);
-    if (step == 0) write_gradients(out, trainer);
+    if (step == 0) write_pieces(out, trainer, true);
   }
-  write_weights(out, trainer);
+  write_pieces(out, trainer, false);
   return out.take();
 }
 
