@@ -113,6 +113,7 @@ class Resolver {
     rates.multiprocessors = static_cast<double>(device_.multiprocessors);
     rates.depth_half = constants_.value("gemm.depth_half");
     rates.bytes_per_element = static_cast<double>(specs::storage_bytes(training_.precision));
+    if (!on_cpu()) rates.misaligned_factor = constants_.value("gemm.misaligned_factor");
     const double power =
         factor("gemm.power_factor", device_.name) * factor("gemm.stack_factor", gemm_constants());
     const double power_16bit = power * factor("gemm.power_factor_16bit", device_.name);
@@ -214,7 +215,7 @@ class Resolver {
     rates.permutation_bytes = constants_.value("memory.permutation_bytes." + release_key());
     rates.expert_activation_factor =
         inputs.sizes.clamped_experts ? constants_.value("memory.sliding_activation_factor") : 1;
-    rates.loss_bytes_per_logit = constants_.value("loss.bytes_per_logit");
+    rates.loss_bytes_per_logit = loss_bytes_per_logit(profile_) * constants_.value("loss.traffic_factor");
   }
 
   void resolve_links(CostInputs& inputs) const {
@@ -253,7 +254,7 @@ class Resolver {
     inputs.links.context.network_step_seconds = 0;
     inputs.links.pipeline = with_network(context_network);
     inputs.links.pipeline.call_seconds =
-        keyed("communication.pipeline_call_seconds", profile_.name, "default");
+        keyed("communication.pipeline_call_seconds", profile_.constants, "default");
     inputs.links.pipeline.network_step_seconds = 0;
     const double latency = constants_.value("communication.tensor_latency_seconds");
     inputs.links.tensor = with_network(constants_.value("communication.tensor_network_efficiency"));
@@ -284,7 +285,9 @@ class Resolver {
     exposed.expert = constants_.value("communication.expert_exposed");
     exposed.pipeline =
         constants_.value("communication.pipeline_exposed") * (profile_.hides_pipeline_transfers ? 0.3 : 1);
-    exposed.data = constants_.value("communication.data_exposed." + profile_.data_constants);
+    exposed.data = profile_.options.local_reduction
+                       ? 1.0
+                       : constants_.value("communication.data_exposed." + profile_.data_constants);
     exposed.gather_interference = constants_.value("communication.gather_interference");
   }
 
@@ -333,6 +336,7 @@ class Resolver {
     memory.eager_loss_bytes_per_logit = named("loss_bytes_per_logit.eager");
     memory.parallel_loss_bytes_per_logit = named("loss_bytes_per_logit.eager_parallel");
     memory.compiled_loss_bytes_per_logit = named("loss_bytes_per_logit.compiled");
+    memory.activation_slack = constants_.value_or("memory_capacity.activation_slack." + profile_.name, 1);
     memory.slack = keyed("memory_capacity.slack", profile_.name, "default");
   }
 

@@ -91,7 +91,8 @@ struct MemoryConstants {
   double eager_loss_bytes_per_logit = 0;
   double parallel_loss_bytes_per_logit = 0;
   double compiled_loss_bytes_per_logit = 0;
-  double slack = 1;  ///< reserved over allocated bytes
+  double slack = 1;             ///< reserved over allocated bytes
+  double activation_slack = 1;  ///< reserved for activations over what they need, beside `slack`
 };
 
 struct CostInputs {

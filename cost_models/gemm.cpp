@@ -61,11 +61,15 @@ double gemm_seconds(double m, double n, double k, const GemmRates& rates, double
   return std::sqrt(std::sqrt(compute2 * compute2 + memory2 * memory2));
 }
 
+double alignment_share(double width, double odd_share) { return std::fmod(width, 2) == 1 ? odd_share : 1; }
+
 PassSeconds linear_seconds(double tokens, double output, double input, const GemmRates& rates,
                            double groups) {
-  const double weight_gradient = gemm_seconds(input, output, tokens, rates, groups);
-  return {gemm_seconds(tokens, output, input, rates, groups),
-          gemm_seconds(tokens, input, output, rates, groups) + weight_gradient, weight_gradient};
+  const double share = std::min(alignment_share(output, rates.misaligned_factor),
+                                alignment_share(input, rates.misaligned_factor));
+  const double weight_gradient = gemm_seconds(input, output, tokens, rates, groups) / share;
+  return {gemm_seconds(tokens, output, input, rates, groups) / share,
+          gemm_seconds(tokens, input, output, rates, groups) / share + weight_gradient, weight_gradient};
 }
 
 }  // namespace cost_models

@@ -18,12 +18,17 @@ struct GemmRates {
   double multiprocessors = 0;          ///< 0: no tiles (a CPU)
   double depth_half = 0;
   double bytes_per_element = 2;
+  double misaligned_factor = 1;  ///< share of the rate that an odd width leaves, see alignment_share
   std::vector<specs::GemmRate>
       measured;  ///< of the training precision, by size; replaces the formula's compute part
 };
 
 /// [m, k] × [k, n], `groups` times in one kernel.
 double gemm_seconds(double m, double n, double k, const GemmRates& rates, double groups = 1);
+
+/// What of the rate a weight matrix of this width keeps: `odd_share` where the width is odd, so that rows of
+/// 16-bit elements begin on 2 bytes and no kernel can load vectors of them.
+double alignment_share(double width, double odd_share);
 
 struct PassSeconds {
   double forward = 0;

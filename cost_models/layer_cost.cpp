@@ -82,9 +82,12 @@ class LayerPricer {
         key_.sequence_parallel || in_.links.tensor.measured.empty()
             ? collective_seconds(Collective::all_gather, bytes, group, in_.links.tensor)
             : half(collective_seconds(Collective::all_reduce, bytes, group, in_.links.tensor));
+    // Backward, sequence parallelism gathers the output's gradient before any product can begin; what it
+    // gathers and scatters of the input runs beside the products, like the all-reduce without it.
+    const double backward = key_.sequence_parallel ? in_.exposed.tensor + 2 * in_.exposed.tensor_backward
+                                                   : 2 * in_.exposed.tensor_backward;
     return {blocks * (2 * one.transfer * in_.exposed.tensor + one.latency),
-            blocks * ((key_.sequence_parallel ? 2.5 : 2.0) * one.transfer * in_.exposed.tensor_backward +
-                      one.latency)};
+            blocks * (backward * one.transfer + one.latency)};
   }
   static CollectiveSeconds half(CollectiveSeconds whole) { return {whole.latency / 2, whole.transfer / 2}; }
 
@@ -221,7 +224,7 @@ class LayerPricer {
     const double passes = in_.model.encoder_layers > 0 && !encoder ? 2 : 1;
     parts.products = parts.products * passes;
     const double heads_width = (sizes_.heads + 2 * sizes_.kv_heads) * sizes_.head_dim / t;
-    double width = 10 * residual_width() + 2 * heads_width;
+    double width = 6 * residual_width() + 2 * heads_width;
     if (sizes_.latent) width += sizes_.heads * (sizes_.query_key_dim + 2 * sizes_.value_dim) / t;
     parts.memory_bound = passes * in_.memory_bound.fusion * tokens_ * element() * width / bandwidth();
     parts.cast = in_.memory_bound.cast_bytes * tokens_ *

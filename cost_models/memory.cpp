@@ -148,7 +148,7 @@ RankMemory allocated_memory(const CostInputs& inputs, const RankLoad& load) {
 
 RankMemory rank_memory(const CostInputs& inputs, const RankLoad& load) {
   RankMemory memory = allocated_memory(inputs, load);
-  memory.of(MemoryClass::allocator_slack) = (inputs.memory.slack - 1) * memory.allocated();
+  memory.of(MemoryClass::allocator_slack) += (inputs.memory.slack - 1) * memory.allocated();
   memory.of(MemoryClass::framework_context) = inputs.memory.context_bytes;
   memory.of(MemoryClass::communicator_buffers) = inputs.memory.communicator_bytes;
   return memory;

@@ -124,8 +124,14 @@ RankMemory deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
   const double rest = load.counts.attentions() - full;
   memory.of(MemoryClass::activations) = rest * unfused.kept * tokens;
   memory.of(MemoryClass::recomputation_checkpoints) = full * 2 * sizes.hidden * tokens;
-  const double logit_bytes = options.fused_linear_cross_entropy ? 6.0 / 32 : 20;
-  const double output_phase = (sizes.vocabulary * logit_bytes + 4 * sizes.hidden) * tokens;
+  // The fused linear loss works through 1/32 of the tokens at a time. Beside its table it holds the table's
+  // gradient, the product of a slice with its fp32 copy to add, and what the reduction flattens: 10 bytes an
+  // element.
+  const bool fused_loss = options.fused_linear_cross_entropy;
+  const double logit_bytes = fused_loss ? 20.0 / 32 : 20;
+  const double output_phase =
+      (sizes.vocabulary * logit_bytes + (fused_loss ? 16 : 4) * sizes.hidden) * tokens +
+      (fused_loss ? 10 * table : 0);
   const double working_set = full > 0 ? unfused.kept * tokens : 0;
   const double layer_phase = working_set + (unfused.temporaries + 2 * sizes.hidden) * tokens;
   if (output_phase > layer_phase) {
@@ -133,12 +139,6 @@ RankMemory deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
   } else {
     memory.of(MemoryClass::recomputation_working_set) = working_set;
     memory.of(MemoryClass::workspace) = layer_phase - working_set;
-  }
-  if (load.shards.zero.stage >= 3) {
-    // Loading materialises the whole 16-bit model before it is sharded; that stays reserved.
-    const double at_load = 2 * parameters + 2 * parameters / shards;
-    const double at_step = memory.allocated();
-    if (at_load > at_step) memory.of(MemoryClass::gathered_parameters) += at_load - at_step;
   }
   return memory;
 }

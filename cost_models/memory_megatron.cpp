@@ -145,9 +145,12 @@ RankMemory megatron_core_memory(const CostInputs& inputs, const RankLoad& load) 
   return memory;
 }
 
-// BigScience: DeepSpeed's pipeline engine keeps the inputs and outputs of its stages for each micro-batch in
-// flight; its bf16 optimizer holds fp32 gradients beside the 16-bit ones, its fp16 optimizer shards gradients
-// of 16 bytes.
+// BigScience. ZeRO-1 in fp16: weights and gradients in 16 bits, and of its own share gradients in 16 bits and
+// fp32, master weights and moments, 4 + 18/shards bytes. The bf16 optimizer: weights in 16 bits in the module
+// and flat, gradients in 16 bits and fp32, 10 + 12/shards. States are allocated once and leave no gaps;
+// activations of other sizes come and go between them, and the allocator keeps `activation_slack` times what
+// they need. The working set of one layer lies in those gaps where they are large enough: the measured memory
+// does not depend on the number of heads.
 RankMemory megatron_deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
   const ModelSizes& sizes = inputs.sizes;
   const double t = load.tensor;
@@ -156,19 +159,17 @@ RankMemory megatron_deepspeed_memory(const CostInputs& inputs, const RankLoad& l
   const double parameters = static_cast<double>(load.parameters.total());
   const double shards = load.shards.dense_shards(inputs.devices_per_node);
   const bool fp32_gradients = inputs.gradient_bytes > 2;
-  memory.of(MemoryClass::parameters) = 2 * parameters;
+  memory.of(MemoryClass::parameters) = (fp32_gradients ? 4 : 2) * parameters;
   memory.of(MemoryClass::gradients) =
-      (fp32_gradients ? 6 : 2) * parameters + (fp32_gradients ? 0 : 4 * parameters / shards);
+      fp32_gradients ? 6 * parameters : 2 * parameters + 6 * parameters / shards;
   memory.of(MemoryClass::optimizer_state) = 8 * parameters / shards;
   memory.of(MemoryClass::master_weights) = 4 * parameters / shards;
   const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);
-  const bool pipelined = load.pipeline.ranks > 1;
   const LayerActivations layer = layer_activations(inputs, t, 1, load.shards.context);
   const KeptActivations kept = kept_activations(layer, load.counts);
-  const double extra_states = !pipelined ? 0 : load.counts.embedding ? 1 : 2;
   memory.of(MemoryClass::activations) = kept.activations * tokens * in_flight;
-  memory.of(MemoryClass::recomputation_checkpoints) =
-      (kept.checkpoints + extra_states * 2 * sizes.hidden) * tokens * in_flight;
+  memory.of(MemoryClass::recomputation_checkpoints) = kept.checkpoints * tokens * in_flight;
+  memory.of(MemoryClass::communication_buckets) = 2 * 2 * std::min(inputs.memory.bucket_elements, parameters);
   const double scores = sizes.heads / t * sizes.sequence * tokens;
   const double working_set = tokens * (10 * sizes.hidden + 24 * sizes.hidden / t) + 5 * scores;
   const double temporaries = tokens * 8 * sizes.hidden / t + 4 * scores;
@@ -180,6 +181,11 @@ RankMemory megatron_deepspeed_memory(const CostInputs& inputs, const RankLoad& l
     memory.of(MemoryClass::recomputation_working_set) = kept.checkpoints > 0 ? working_set : 0;
     memory.of(MemoryClass::workspace) = temporaries;
   }
+  const double kept_bytes = (kept.activations + kept.checkpoints) * tokens * in_flight;
+  const double gaps = (inputs.memory.activation_slack - 1) * kept_bytes;
+  const double in_gaps =
+      memory.of(MemoryClass::recomputation_working_set) + memory.of(MemoryClass::workspace);
+  memory.of(MemoryClass::allocator_slack) = std::max(0.0, gaps - in_gaps);
   return memory;
 }
 

@@ -26,6 +26,7 @@ StackProfile named(std::string name, std::string constants, MemoryRules memory) 
 StackProfile megatron(std::string name, std::string constants, MemoryRules memory) {
   StackProfile profile = named(std::move(name), std::move(constants), memory);
   profile.accumulates_in_gemm_buffers = true;
+  profile.cross_entropy = CrossEntropy::parallel;
   return profile;
 }
 
@@ -45,8 +46,33 @@ StackOptions stack_options(const specs::TrainingSpec& training) {
   options.fused_linear_cross_entropy = has("liger");
   options.fused_cross_entropy = has("fused_cross_entropy");
   options.balanced_stages = has("balanced_stages");
+  options.local_reduction = has("no_torch_ddp");
   options.compiled_loss = has("compiled_loss");
   return options;
+}
+
+double loss_bytes_per_logit(const StackProfile& profile) {
+  if (profile.options.fused_linear_cross_entropy || profile.options.fused_cross_entropy) return 8;
+  switch (profile.cross_entropy) {
+    case CrossEntropy::parallel:
+      // To fp32 (6), maximum (4), minus it (8), exponential (8), sum (4), division (8); times the gradient
+      // (8), to 16 bits (6).
+      return 52;
+    case CrossEntropy::jit:
+      // To fp32 with the maximum (6), exponential with the sum (8), division (8); the gradient in 16 bits
+      // (6).
+      return 28;
+    case CrossEntropy::eager:
+      // To fp32 (6), log-softmax (8); its gradient (8), to 16 bits (6).
+      return 28;
+    case CrossEntropy::compiled:
+      // Maximum and sum (4); the gradient (4), written once more where the product needs it transposed (4).
+      return 12;
+    case CrossEntropy::fused:
+      // Read for maximum and sum (4), gradient (4).
+      return 8;
+  }
+  return 28;
 }
 
 StackProfile stack_profile(const specs::TrainingSpec& training) {
@@ -69,12 +95,14 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
   } else if (stack == "megatron-core") {
     profile = megatron(name, name, MemoryRules::megatron_core);
     profile.tensor_constants = name;
+    profile.cross_entropy = CrossEntropy::jit;
     profile.transformer_engine = true;
     profile.hides_backward_tensor_communication = true;
     profile.mixture_release = release.empty() ? MixtureRelease::r25_09 : mixture_release(release);
   } else if (stack == "nemo") {
     profile = megatron(name, name, MemoryRules::megatron_core);
     profile.tensor_constants = profile.data_constants = "nemo";
+    profile.cross_entropy = CrossEntropy::jit;
     profile.transformer_engine = true;
     profile.hides_backward_tensor_communication = true;
     profile.hides_pipeline_transfers = true;
@@ -82,11 +110,13 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
   } else if (stack == "composer-fsdp") {
     profile = named(name, name, MemoryRules::fsdp2);
     profile.triton_attention = true;
+    profile.cross_entropy = CrossEntropy::fused;
   } else if (stack == "fms-fsdp") {
     profile = named(name, name, MemoryRules::fsdp2);
     profile.flash_attention_2 = true;
   } else if (stack == "torchtitan" || stack == "fsdp2") {
     profile = named(name, options.compiled ? "fsdp2-compiled" : "fsdp2", MemoryRules::fsdp2);
+    if (options.compiled_loss) profile.cross_entropy = CrossEntropy::compiled;
     profile.flash_attention_2 = true;
   } else if (stack == "deepspeed") {
     profile = named(name, name, MemoryRules::deepspeed);

@@ -22,6 +22,15 @@ enum class MemoryRules : std::uint8_t {
 /// Releases whose mixture-of-experts kernels differ in speed.
 enum class MixtureRelease : std::uint8_t { early, r25_09, r26_02, r26_06 };
 
+/// How the loss is computed from the logits.
+enum class CrossEntropy : std::uint8_t {
+  parallel,  ///< Megatron's vocabulary-parallel loss: one kernel for each operation, in fp32
+  jit,       ///< the same with its operations fused by the JIT compiler
+  eager,     ///< PyTorch's log-softmax on fp32 logits
+  compiled,  ///< the whole loss compiled
+  fused,     ///< one kernel forward, one backward, in 16 bits
+};
+
 /// Switches of a run beyond its stack's defaults: the experiment's `stack_features` and `compile`.
 struct StackOptions {
   bool compiled = false;                    ///< torch.compile
@@ -32,7 +41,9 @@ struct StackOptions {
   bool fused_linear_cross_entropy = false;  ///< "liger": logits in slices
   bool fused_cross_entropy = false;         ///< "fused_cross_entropy": gradient in place of the logits
   bool balanced_stages = false;  ///< "balanced_stages": cut by hand so that all ranks take equally long
-  bool compiled_loss = false;    ///< "compiled_loss": torchtitan since early 2025
+  bool local_reduction =
+      false;  ///< "no_torch_ddp": gradients are reduced in one go after the last backward pass
+  bool compiled_loss = false;  ///< "compiled_loss": torchtitan since early 2025
   bool operator==(const StackOptions&) const = default;
 };
 
@@ -44,6 +55,7 @@ struct StackProfile {
   std::string tensor_constants;  ///< "default", "nemo" or "megatron-core": the exposed shares
   std::string data_constants;
   MemoryRules memory = MemoryRules::megatron_core;
+  CrossEntropy cross_entropy = CrossEntropy::eager;
   MixtureRelease mixture_release = MixtureRelease::r26_06;
   bool flash_attention_2 = false;            ///< on Hopper: not the Hopper-specific kernel
   bool triton_attention = false;             ///< on Hopper: the Triton kernel
@@ -63,5 +75,9 @@ StackProfile stack_profile(std::string_view stack, std::string_view release,
                            const StackOptions& options = {});
 
 StackProfile stack_profile(const specs::TrainingSpec& training);
+
+/// Bytes that the loss moves for each 16-bit logit, forward and backward, counting each kernel's reads and
+/// writes.
+double loss_bytes_per_logit(const StackProfile& profile);
 
 }  // namespace cost_models

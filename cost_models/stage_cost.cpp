@@ -225,7 +225,10 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
   const double owned = dense / shards.dense_shards(inputs.devices_per_node) +
                        expert / shards.expert_shards(inputs.devices_per_node);
   // Gradients, two moments and master weights read and written, and the 16-bit copy; gradients zeroed.
-  constexpr double bytes_per_owned_parameter = 36;
+  // Gradients read for their norm, scaled by the clip, and read by Adam beside the master weights and two
+  // moments, which it also writes (40); the 16-bit copy (6). With a loss scale also: the 16-bit gradients
+  // copied to fp32 (6) and unscaled (8).
+  const double bytes_per_owned_parameter = inputs.training.precision == specs::Precision::fp16 ? 60 : 46;
   constexpr double bytes_per_parameter = 4;
   const bool offloaded = shards.offload.optimizer.device != specs::OffloadDevice::none;
   const double moved = offloaded ? static_cast<double>(shards.offload.optimizer.eighths) / 8 : 0;
