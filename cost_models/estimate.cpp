@@ -266,6 +266,10 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
   return priced;
 }
 
+StagePricer Estimator::stage_pricer(const specs::RegularPlacement& outer) const {
+  return {state_->inputs.front(), state_->layer(0, layer_key(outer)), state_->orders, outer};
+}
+
 PlacementSeconds Estimator::seconds_of(const specs::Placement& placement) const {
   PlacementSeconds seconds = price_stages(placement).seconds;
   seconds.fixed = fixed_seconds(state_->inputs.front(), job_shape(state_->inputs.front(), placement).step);

@@ -12,6 +12,7 @@
 #include "cost_models/schedule_path.h"
 #include "cost_models/stack_profile.h"
 #include "cost_models/stage_cost.h"
+#include "cost_models/stage_pricer.h"
 #include "specs/language/experiment.h"
 #include "specs/plan/cost_breakdown.h"
 #include "specs/plan/placement.h"
@@ -47,6 +48,9 @@ class Estimator {
 
   /// Any placement whose stages cover the model's units in order.
   specs::CostBreakdown estimate(const specs::Placement& placement) const;
+
+  /// For searching over the cuts of one outer point; lives no longer than the estimator.
+  StagePricer stage_pricer(const specs::RegularPlacement& outer) const;
 
   /// What `estimate` times the pipeline with, for a simulation of the same placement.
   PlacementSeconds seconds_of(const specs::Placement& placement) const;

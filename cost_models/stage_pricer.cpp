@@ -1,0 +1,38 @@
+#include "cost_models/stage_pricer.h"
+
+#include <cmath>
+#include <vector>
+
+namespace cost_models {
+
+StagePricer::StagePricer(const CostInputs& inputs, const LayerCosts& costs, const ScheduleOrders& orders,
+                         const specs::RegularPlacement& outer)
+    : inputs_(inputs),
+      costs_(costs),
+      orders_(orders),
+      shards_(shard_key(outer)),
+      job_(job_shape(inputs, outer)),
+      output_tensor_(outer.tensor) {}
+
+StageSeconds StagePricer::stage(const UnitCounts& counts) const {
+  return placed_stage_seconds(inputs_, costs_, counts, shards_, static_cast<double>(job_.micro_batch));
+}
+
+StepEndSeconds StagePricer::end(const UnitCounts& counts) const {
+  return rank_end_seconds(inputs_, costs_, counts, shards_);
+}
+
+StagePricer::Bytes StagePricer::memory(std::int64_t pipeline_rank, const UnitCounts& counts) const {
+  const RankMemory memory = rank_memory(inputs_, rank_load(job_, costs_, counts, shards_, pipeline_rank,
+                                                           output_tensor_, inputs_.model.tied_embeddings));
+  return {std::llround(memory.total()), std::llround((memory.host_total()) * inputs_.devices_per_node)};
+}
+
+double StagePricer::step(std::span<const StageSeconds> stages, std::span<const StepEndSeconds> ends) const {
+  const std::vector<double> transfers(stages.size() - 1, job_.transfer_seconds);
+  return step_seconds(inputs_, job_.step, {stages, transfers, ends}, orders_);
+}
+
+double StagePricer::fixed() const { return fixed_seconds(inputs_, job_.step); }
+
+}  // namespace cost_models
