@@ -86,12 +86,15 @@ class StageChain final : public PartitionProblem {
         host_bytes_(host_bytes),
         micro_batches_(pricer.shape().micro_batches),
         ranks_(outer.pipeline),
+        halves_(std::any_of(places_.begin() + 1, places_.end() - 1,
+                            [](std::int64_t place) { return place % 2 == 0; })),
         before_(static_cast<std::size_t>(places_.back()) + 1),
         after_(before_.size()) {
     for (const std::int64_t place : places_) {
       before_[static_cast<std::size_t>(place)] = seconds_of({0, place, 0});
       after_[static_cast<std::size_t>(place)] = seconds_of({place, places_.back(), 0});
     }
+    if (allowed.choices(blocks) > 1) least_repeated_ = least_repeated_layer();
     // Updates take time in proportion to a rank's parameters: the longest is no shorter than the mean.
     everywhere_ =
         pricer.fixed() + pricer.end(counts_of({0, places_.back(), 0})).update() / static_cast<double>(ranks_);
@@ -121,7 +124,12 @@ class StageChain final : public PartitionProblem {
   }
 
   double bound(std::int64_t stage, const StagePart& part) const override {
-    const double work = seconds_of(part).total();
+    // A part that starts later may begin with a whole layer where the longer one began with half of one: that
+    // the bound never grows with it, only layers that are surely whole count, each as the quickest to repeat.
+    const double halves = halves_ ? 2 : 0;
+    const double repeated =
+        std::max(0.0, static_cast<double>(part.recomputed_layers) - halves) * least_repeated_;
+    const double work = seconds_of({part.first, part.end, 0}).total() + repeated;
     return everywhere_ + pipeline_bound(static_cast<double>(stage), part, work);
   }
 
@@ -159,6 +167,17 @@ class StageChain final : public PartitionProblem {
     return cost_models::unit_counts(pricer_.model(), scratch_);
   }
   StageSeconds seconds_of(const StagePart& part) const { return pricer_.stage(counts_of(part)); }
+
+  double least_repeated_layer() const {
+    double least = std::numeric_limits<double>::infinity();
+    for (std::int64_t layer = 0; layer < blocks_; ++layer) {
+      const std::int64_t first = specs::attention_unit(layer);
+      const double repeated =
+          seconds_of({first, first + 2, 1}).total() - seconds_of({first, first + 2, 0}).total();
+      least = std::min(least, repeated);
+    }
+    return least;
+  }
 
   bool fits(std::int64_t stage, const StagePart& part) const {
     const auto bytes = memory(stage, part);
@@ -199,7 +218,9 @@ class StageChain final : public PartitionProblem {
   const std::int64_t device_bytes_, host_bytes_;
   const double micro_batches_;
   const std::int64_t ranks_;
+  const bool halves_;  ///< whether cuts fall inside layers
   std::int64_t recomputing_ = -1;
+  double least_repeated_ = 0;
   double everywhere_ = 0;
   std::vector<StageSeconds> before_, after_;  ///< of all units before and from a place, none recomputed
   mutable PipelineStage scratch_;
