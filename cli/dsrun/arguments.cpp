@@ -31,6 +31,9 @@ void declare(CLI::App& app, DsrunArguments& arguments) {
                  "where checkpoints, metrics and logs go; else runs/NAME of the experiment");
   app.add_option("--steps", arguments.steps, "stop after this many optimizer updates; else after the plan's")
       ->check(CLI::Range(std::int64_t{1}, most_steps));
+  app.add_option("--init-weights", arguments.initial_weights,
+                 "begin with these: a .safetensors file or a folder of them, with Hugging Face's names")
+      ->check(CLI::ExistingPath);
   auto* resume = app.add_flag("--resume", arguments.resume,
                               "go on from the newest whole checkpoint, where there is one");
   app.add_flag("--overwrite", arguments.overwrite, "begin anew where the run folder holds an earlier run")

@@ -20,6 +20,7 @@ struct DsrunArguments {
   std::int64_t data_tokens = 0;              ///< 0: all
   std::optional<std::string> run_directory;  ///< nothing: runs/<name of the experiment>
   std::optional<std::int64_t> steps;
+  std::optional<std::string> initial_weights;
   bool resume = false;
   bool overwrite = false;
   bool dry_run = false;

@@ -55,6 +55,7 @@ specs::Result<runtime::RunOptions> read_options(const DsrunArguments& arguments)
   options.plan_text = std::move(*text);
   if (arguments.data) options.data = *arguments.data;
   options.data_tokens = arguments.data_tokens;
+  if (arguments.initial_weights) options.initial_weights = *arguments.initial_weights;
   options.steps = arguments.steps;
   options.directory_use = {
       .resume = arguments.resume, .overwrite = arguments.overwrite, .dry_run = arguments.dry_run};

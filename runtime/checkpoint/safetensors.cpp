@@ -86,6 +86,12 @@ std::string dtype_name(at::ScalarType type) {
   return {};
 }
 
+std::optional<at::ScalarType> scalar_type_of(const std::string& name) {
+  for (const DtypeName& dtype : dtypes)
+    if (dtype.name == name) return dtype.type;
+  return std::nullopt;
+}
+
 std::int64_t dtype_bytes(const std::string& name) {
   for (const DtypeName& dtype : dtypes)
     if (dtype.name == name) return dtype.bytes;

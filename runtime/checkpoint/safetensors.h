@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,8 @@ std::uint32_t crc32_of(const InputFile& file, std::int64_t begin, std::int64_t e
 
 /// The format's names of types; empty for one that it does not have.
 std::string dtype_name(at::ScalarType type);
+/// Nothing for an unknown name.
+std::optional<at::ScalarType> scalar_type_of(const std::string& dtype);
 /// 0 for an unknown name.
 std::int64_t dtype_bytes(const std::string& dtype);
 

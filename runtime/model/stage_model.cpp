@@ -130,7 +130,7 @@ void StageModel::embed_backward(const at::Tensor& stream_gradient, const Forward
   embedding_->backward(stream_gradient, context);
 }
 
-at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context) const {
+at::Tensor StageModel::run_layers(const at::Tensor& stream, ForwardContext& context) const {
   at::Tensor x = stream;
   if (embedding_)
     x = embedding_dropout_->forward(x, first_row(tensor_, sequence_parallel_, context), context);
@@ -142,9 +142,17 @@ at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context
     };
     x = group.recomputed && context.training ? recompute(x, body) : body(x);
   }
-  if (!loss_) return x;
   if (final_norm_) x = final_norm_->forward(x);
-  return loss_->forward(x, context);
+  return x;
+}
+
+at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context) const {
+  const at::Tensor x = run_layers(stream, context);
+  return loss_ ? loss_->forward(x, context) : x;
+}
+
+at::Tensor StageModel::logits(const at::Tensor& stream, ForwardContext& context) const {
+  return loss_->logits(run_layers(stream, context));
 }
 
 }  // namespace runtime

@@ -32,6 +32,9 @@ class StageModel {
   /// From the stream to the stream, or to the scalar loss where the stage has the output layer.
   at::Tensor forward(const at::Tensor& stream, ForwardContext& context) const;
 
+  /// From the stream to this rank's columns of the logits; requires the output layer. Outside of autograd.
+  at::Tensor logits(const at::Tensor& stream, ForwardContext& context) const;
+
  private:
   /// Units that are treated as one: of one layer in this stage, or of those between two checkpoints.
   struct LayerGroup {
@@ -39,6 +42,7 @@ class StageModel {
     bool recomputed = false;
   };
 
+  at::Tensor run_layers(const at::Tensor& stream, ForwardContext& context) const;
   void build_embedding(const StageBuilder& builder, bool other_end_elsewhere);
   void build_output(const StageBuilder& builder, bool other_end_elsewhere);
   ParameterBlock& table(const StageBuilder& builder, const std::string& name, const VocabularySlice& slice,

@@ -166,6 +166,11 @@ at::Tensor VocabularyLoss::forward(const at::Tensor& x, ForwardContext& context)
   return Function::apply(x, this, &context);
 }
 
+at::Tensor VocabularyLoss::logits(const at::Tensor& x) const {
+  const at::Tensor input = sequence_parallel_ ? gather_rows(x, *tensor_) : x;
+  return input.mm(table_->value().t()).narrow(1, 0, slice_.valid);
+}
+
 VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const ForwardContext& context,
                                                bool with_gradient) const {
   const at::Tensor input = sequence_parallel_ ? gather_rows(x, *tensor_) : x;

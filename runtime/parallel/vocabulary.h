@@ -58,6 +58,9 @@ class VocabularyLoss {
   /// which takes the place of the logits themselves.
   at::Tensor forward(const at::Tensor& x, ForwardContext& context) const;
 
+  /// x → this rank's columns of the logits, [tokens, valid rows of the slice]; outside of autograd.
+  at::Tensor logits(const at::Tensor& x) const;
+
  private:
   struct Function;
   struct Result;

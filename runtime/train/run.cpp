@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "runtime/checkpoint/checkpoint_error.h"
+#include "runtime/checkpoint/pretrained_weights.h"
 #include "runtime/checkpoint/trainer_checkpoint.h"
 #include "runtime/comm/communication_error.h"
 #include "runtime/comm/process_groups.h"
@@ -92,7 +94,7 @@ class TrainingRun {
       say(fmt::format("dry run: {} ranks are connected and hold the model; nothing was trained\n",
                       identity_.world_size));
     } else {
-      if (options_.directory_use.resume) resume();
+      begin();
       train();
       evaluate();
       finish();
@@ -195,11 +197,24 @@ class TrainingRun {
 
   std::filesystem::path checkpoints() const { return options_.run_directory / "checkpoints"; }
 
-  void resume() {
+  /// The state before the first step of this run.
+  void begin() {
+    if (options_.directory_use.resume && resume()) return;
+    if (!options_.initial_weights) return;
+    try {
+      load_pretrained_weights(*options_.initial_weights, *trainer_);
+    } catch (const CheckpointError& error) {
+      throw RunError(exit_bad_input, error.what());
+    }
+    say(fmt::format("weights {}\n", options_.initial_weights->string()));
+  }
+
+  /// False where there is nothing to resume from.
+  bool resume() {
     const auto loaded = resume_trainer(checkpoints(), *trainer_);
     if (!loaded) {
       say("no checkpoint to resume from: beginning at step 1\n");
-      return;
+      return false;
     }
     for (const std::string& line : loaded->passed_over) {
       say("passed over " + line + "\n");
@@ -209,6 +224,7 @@ class TrainingRun {
     consumed_at_start_ = loaded->state.consumed_samples;
     summary_.checkpoint = loaded->folder;
     say(fmt::format("resumed from {}\n", loaded->folder.string()));
+    return true;
   }
 
   void save(std::int64_t step) {

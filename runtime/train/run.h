@@ -21,6 +21,8 @@ struct RunOptions {
   std::filesystem::path run_directory;
   std::optional<std::filesystem::path> data;  ///< nothing: the default text
   std::int64_t data_tokens = 0;               ///< only the first ones are used; 0: all
+  /// Weights to begin with, of another program; nothing: random ones. A run that resumes does not read them.
+  std::optional<std::filesystem::path> initial_weights;
   /// The last step; nothing: the plan's. The learning rate follows the plan's steps all the same.
   std::optional<std::int64_t> steps;
   /// Resume: from the newest whole checkpoint, where there is one. Dry run: connect, build the model, train

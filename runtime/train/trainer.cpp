@@ -5,6 +5,8 @@
 
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <c10/core/GradMode.h>
+#include <c10/util/Exception.h>
 
 #include "runtime/optimizer/gradient_norm.h"
 #include "runtime/optimizer/learning_rate.h"
@@ -171,6 +173,19 @@ double Trainer::evaluate(const std::vector<MicroBatch>& micro_batches) {
   if (mesh_.tensor().rank() == 0 && mesh_.context().rank() == 0) sum.fill_(loss);
   mesh_.world().all_reduce(sum);
   return sum.item<double>() / loss_scaler_->scale();
+}
+
+at::Tensor Trainer::logits(const MicroBatch& batch) const {
+  TORCH_CHECK(stages_.size() == 1 && stages_[0]->has_embedding() && stages_[0]->has_output() &&
+                  mesh_.tensor().size() == 1,
+              "logits of a model that is spread over ranks");
+  const c10::AutoGradMode no_gradients(false);
+  ForwardContext context;
+  context.batch = &batch;
+  context.sequences = batch.tokens.size(0);
+  context.length = batch.tokens.size(1);
+  context.training = false;
+  return stages_[0]->logits(stages_[0]->embed(context), context);
 }
 
 }  // namespace runtime

@@ -62,6 +62,9 @@ class Trainer {
   /// Mean loss per target token over the micro-batches of all replicas, without dropout.
   double evaluate(const std::vector<MicroBatch>& micro_batches);
 
+  /// Logits [sequences · length, vocabulary] without dropout; requires that this rank holds the whole model.
+  at::Tensor logits(const MicroBatch& batch) const;
+
   /// In the order of the forward pass, of the gradients that are whole on this rank; empty where all are
   /// finite.
   std::string first_non_finite_gradient() const;
