@@ -94,8 +94,12 @@ MaybeAdvice small_tensors(const specs::Experiment& experiment, const specs::Plac
       fmt::format("gradients of {} norms and biases of {} each travel together, in messages of at least {}",
                   format_count(vectors), format_bytes(static_cast<double>(tensor_bytes)),
                   format_bytes(static_cast<double>(least))),
-      fmt::format("alone each would wait {} for {} of transfer", format_seconds(network.latency_seconds),
-                  format_seconds(static_cast<double>(tensor_bytes) / card_bytes_per_second)),
+      fmt::format(
+          "alone each would wait {} for {} of transfer; a card of {:.1f} GB/s reaches half its rate with "
+          "messages of {}",
+          format_seconds(network.latency_seconds),
+          format_seconds(static_cast<double>(tensor_bytes) / card_bytes_per_second),
+          card_bytes_per_second / 1e9, format_bytes(network.latency_seconds * card_bytes_per_second)),
       "practice: messages under 128 KB do not fill a link; the plan's buckets"};
 }
 

@@ -33,10 +33,13 @@ specs::SearchSpec pinned_to(const specs::RegularPlacement& placement, const spec
   return pinned;
 }
 
-/// The base's placement under the change; where the change is of [search], with what it asks for.
+/// The base's placement under the change; where the change is of [search], with what it asks for, and where
+/// it is of the batch, with as many micro-batches as that needs.
 specs::Result<PricedPlan> price_unchanged(const specs::Plan& base, const specs::Experiment& changed) {
   const auto regular = specs::as_regular(base.placement, specs::block_count(base.inputs.model));
-  if (changed.search == base.inputs.search || !regular) return price_placement(changed, base.placement);
+  const bool as_it_is = changed.search == base.inputs.search &&
+                        changed.training.global_batch == base.inputs.training.global_batch;
+  if (as_it_is || !regular) return price_placement(changed, base.placement);
   specs::Experiment question = changed;
   question.search = pinned_to(*regular, changed.search);
   return price_best_completion(question);

@@ -26,6 +26,9 @@ struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;  ///< each as long as `columns`
   bool last_row_is_total = false;
+  std::vector<Quantity> row_quantities;  ///< of the columns without one, where rows differ; else empty
+
+  Quantity quantity(std::size_t row, std::size_t column) const;
 };
 
 struct Fact {

@@ -7,7 +7,6 @@
 namespace cli {
 namespace {
 
-using planner::Column;
 using planner::Facts;
 using planner::Notes;
 using planner::Quantity;
@@ -77,7 +76,9 @@ void render(const Notes& notes, const TextStyle& style, std::string& out) {
   }
 }
 
-bool right_aligned(const Column& column) { return column.quantity != Quantity::text; }
+bool right_aligned(const Table& table, std::size_t column) {
+  return table.columns[column].quantity != Quantity::text || (column > 0 && !table.row_quantities.empty());
+}
 
 /// Widths of the columns; the last text column gives way where the table is wider than the style allows.
 std::vector<int> column_widths(const Table& table, const std::vector<std::vector<std::string>>& cells,
@@ -91,7 +92,7 @@ std::vector<int> column_widths(const Table& table, const std::vector<std::vector
     total += width + static_cast<int>(column_gap.size());
   }
   for (std::size_t column = table.columns.size(); column-- > 0 && total > style.width;) {
-    if (right_aligned(table.columns[column])) continue;
+    if (right_aligned(table, column)) continue;
     const int narrowest = std::min(
         widths[column], std::max(narrowest_wrapped_column, display_width(table.columns[column].title)));
     const int narrowed = std::max(narrowest, widths[column] - (total - style.width));
@@ -114,7 +115,7 @@ void render_row(const Table& table, const std::vector<int>& widths, const std::v
     for (std::size_t column = 0; column < cells.size(); ++column) {
       if (column > 0) text += column_gap;
       const std::string cell = line < lines[column].size() ? lines[column][line] : std::string();
-      text += padded(cell, widths[column], right_aligned(table.columns[column]));
+      text += padded(cell, widths[column], right_aligned(table, column));
     }
     trim_right(text);
     out += text + '\n';
@@ -125,10 +126,10 @@ void render(const Table& table, const TextStyle& style, std::string& out) {
   if (table.rows.empty()) return;
   render_title(table.title, style, out);
   std::vector<std::vector<std::string>> cells;
-  for (const auto& row : table.rows) {
+  for (std::size_t row = 0; row < table.rows.size(); ++row) {
     cells.emplace_back();
-    for (std::size_t column = 0; column < row.size(); ++column)
-      cells.back().push_back(planner::format_cell(row[column], table.columns[column].quantity));
+    for (std::size_t column = 0; column < table.rows[row].size(); ++column)
+      cells.back().push_back(planner::format_cell(table.rows[row][column], table.quantity(row, column)));
   }
   const std::vector<int> widths = column_widths(table, cells, style);
   std::vector<std::string> titles;

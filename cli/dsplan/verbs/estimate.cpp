@@ -7,6 +7,7 @@
 
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/verbs/verbs.h"
+#include "planner/module_treatments.h"
 #include "planner/price_placement.h"
 #include "planner/report/answer_reports.h"
 #include "specs/plan/plan_json.h"
@@ -20,7 +21,7 @@ struct PlacementOption {
   std::string_view help;
 };
 
-constexpr std::array<PlacementOption, 16> placement_options{{
+constexpr std::array<PlacementOption, 21> placement_options{{
     {"--tensor", "tensor", "Tensor-parallel degree"},
     {"--pipeline", "pipeline", "Pipeline ranks"},
     {"--data", "data", "Data-parallel degree"},
@@ -37,11 +38,18 @@ constexpr std::array<PlacementOption, 16> placement_options{{
     {"--offload-optimizer", "offload_optimizer", "none, cpu or nvme"},
     {"--offload-parameters", "offload_parameters", "none, cpu or nvme"},
     {"--offload-activations", "offload_activations", "none, cpu or nvme"},
+    {"--attention-tensor", "attention_tensor", "Tensor degree of the attention alone"},
+    {"--feed-forward-tensor", "feed_forward_tensor", "Tensor degree of the FFN alone"},
+    {"--embedding-tensor", "embedding_tensor", "Tensor degree of the embedding alone"},
+    {"--output-tensor", "output_tensor", "Tensor degree of the output layer alone"},
+    {"--output-mode", "output_mode", "vocabulary-parallel or token-parallel"},
 }};
 
 struct EstimateOptions {
   ExperimentInput input;
   std::string plan_path;
+  std::string output;
+  bool cut_before_ffn = false;
   std::array<std::string, placement_options.size()> values;
 
   std::vector<std::string> placement_settings() const {
@@ -53,11 +61,30 @@ struct EstimateOptions {
   }
 };
 
-bool print_price(const specs::Result<planner::PricedPlan>& priced, Invocation& invocation) {
+bool print_price(const specs::Result<planner::PricedPlan>& priced, const EstimateOptions& options,
+                 Invocation& invocation) {
   if (!priced) return invocation.refuse(priced.diagnostics);
+  if (!options.output.empty() && !invocation.write(options.output, specs::write_plan(priced->plan)))
+    return false;
   invocation.print(
       planner::estimate_report(priced->plan, priced->usable_device_bytes, priced->memory_shortfall));
+  if (!options.output.empty()) invocation.say_written(options.output);
   return true;
+}
+
+/// The best completion of what is given; treatments of single modules and cuts before FFNs are laid over it,
+/// since the search does not choose them.
+specs::Result<planner::PricedPlan> price_given(specs::Experiment experiment, bool cut_before_ffn) {
+  const specs::SearchSpec asked = experiment.search;
+  experiment.search = planner::without_module_restrictions(asked);
+  auto priced = planner::price_best_completion(experiment);
+  if (!priced || (!planner::restricts_modules(asked) && !cut_before_ffn)) return priced;
+  auto placement = planner::with_module_treatments(priced->plan.placement, asked);
+  if (!placement) return {std::nullopt, placement.diagnostics};
+  if (cut_before_ffn)
+    placement = {planner::with_cuts_before_feed_forwards(*placement, specs::block_count(experiment.model)),
+                 {}};
+  return planner::price_placement(experiment, *placement);
 }
 
 bool refuse_both(const std::string& setting, Invocation& invocation) {
@@ -76,7 +103,7 @@ bool run(const EstimateOptions& options, Invocation& invocation) {
       return refuse_both(given.front(), invocation);
     const auto plan = specs::read_plan(options.plan_path);
     if (!plan) return invocation.refuse(plan.diagnostics);
-    return print_price(planner::price_placement(*experiment, plan->placement), invocation);
+    return print_price(planner::price_placement(*experiment, plan->placement), options, invocation);
   }
   const auto settings = as_search_settings(options.placement_settings());
   if (!settings) return invocation.refuse(settings.diagnostics);
@@ -84,7 +111,7 @@ bool run(const EstimateOptions& options, Invocation& invocation) {
     experiment = with_settings(*experiment, *settings);
     if (!experiment) return invocation.refuse(experiment.diagnostics);
   }
-  return print_price(planner::price_best_completion(*experiment), invocation);
+  return print_price(price_given(*experiment, options.cut_before_ffn), options, invocation);
 }
 
 }  // namespace
@@ -96,6 +123,10 @@ void add_estimate_verb(CLI::App& app, Invocation& invocation) {
   add_experiment_input(*verb, options->input);
   verb->add_option("--plan", options->plan_path,
                    "Price the placement of this plan under SPEC (without the options below)");
+  verb->add_option("-o,--output", options->output,
+                   "Write the priced placement as a plan, without a certificate");
+  verb->add_flag("--cut-before-ffn", options->cut_before_ffn,
+                 "Cut the pipeline between an attention and its FFN instead of between layers");
   for (std::size_t option = 0; option < placement_options.size(); ++option)
     verb->add_option(std::string(placement_options[option].flag), options->values[option],
                      std::string(placement_options[option].help))

@@ -22,10 +22,11 @@ std::string html_of_notes(const Notes& notes) {
   return html.empty() ? html : "<ul>\n" + html + "</ul>\n";
 }
 
-std::string html_of_row(const Table& table, const std::vector<Cell>& row, bool total) {
+std::string html_of_row(const Table& table, std::size_t number, bool total) {
+  const std::vector<Cell>& row = table.rows[number];
   std::string html = total ? "<tr class=\"total\">" : "<tr>";
   for (std::size_t column = 0; column < row.size(); ++column) {
-    const Quantity quantity = table.columns[column].quantity;
+    const Quantity quantity = table.quantity(number, column);
     html += fmt::format("<td{}>{}</td>", quantity == Quantity::text ? "" : " class=\"number\"",
                         html_escaped(format_cell(row[column], quantity)));
   }
@@ -42,7 +43,7 @@ std::string html_of_table(const Table& table) {
                     column.quantity == Quantity::text ? "" : " class=\"number\"", html_escaped(column.title));
   html += "</tr></thead>\n<tbody>\n";
   for (std::size_t row = 0; row < table.rows.size(); ++row)
-    html += html_of_row(table, table.rows[row], table.last_row_is_total && row + 1 == table.rows.size());
+    html += html_of_row(table, row, table.last_row_is_total && row + 1 == table.rows.size());
   return html + "</tbody></table></div>\n";
 }
 

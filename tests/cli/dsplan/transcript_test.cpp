@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/dsplan/application.h"
+#include "tests/cli/dsplan/command_line.h"
 #include "tests/support/golden_file.h"
 
 namespace {
@@ -33,26 +34,6 @@ std::vector<std::string> case_names() {
 void replace_all(std::string& text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
-}
-
-/// Splits at spaces; '…' keeps spaces together.
-std::vector<std::string> arguments_of(const std::string& command) {
-  std::vector<std::string> arguments;
-  bool quoted = false, open = false;
-  for (const char letter : command) {
-    if (letter == '\'') {
-      quoted = !quoted;
-      if (!open) arguments.emplace_back();
-      open = true;
-    } else if (letter == ' ' && !quoted) {
-      open = false;
-    } else {
-      if (!open) arguments.emplace_back();
-      open = true;
-      arguments.back() += letter;
-    }
-  }
-  return arguments;
 }
 
 /// A folder of its own, gone at the end.
@@ -80,7 +61,7 @@ std::string transcript_of(const std::string& name) {
     if (command.empty() || command[0] == '#') continue;
     std::string expanded = command;
     replace_all(expanded, "$TMP", folder.text());
-    std::vector<std::string> arguments = arguments_of(expanded);
+    std::vector<std::string> arguments = tests::arguments_of(expanded);
     EXPECT_EQ(arguments.at(0), "dsplan") << command;
     arguments.erase(arguments.begin());
     std::ostringstream out, err;
