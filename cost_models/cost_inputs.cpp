@@ -180,10 +180,12 @@ class Resolver {
     launch.tensor_seconds = constants_.value("launch.tensor_parallel_seconds");
     launch.tensor_exponent = constants_.value("launch.tensor_parallel_exponent");
     launch.overlap_power = constants_.value("launch.overlap_power");
-    // From 26.06 on, the recipes for Blackwell replay the layer as a CUDA graph; those for Hopper do not.
-    const bool graphs = profile_.mixture_release == MixtureRelease::r26_06;
-    const double release =
-        graphs && generation() != "blackwell" ? 1.0 : factor("launch.mixture_release_factor", release_key());
+    // A graph's kernels are launched at once; what it leaves outside still costs the host.
+    const double graphs = profile_.options.full_graphs      ? constants_.value("launch.graph_factor.full")
+                          : profile_.options.partial_graphs ? constants_.value("launch.graph_factor.partial")
+                                                            : 1.0;
+    if (profile_.options.full_graphs) launch.layer_seconds *= graphs;
+    const double release = factor("launch.mixture_release_factor", release_key()) * graphs;
     launch.mixture_layer_seconds = constants_.value("launch.mixture_layer_seconds") * host * release;
     if (profile_.mixture_release == MixtureRelease::early && inputs.sizes.latent)
       launch.mixture_layer_seconds +=
@@ -199,10 +201,8 @@ class Resolver {
         return "25-09";
       case MixtureRelease::r26_02:
         return "26-02";
-      case MixtureRelease::r26_06:
-        return "26-06";
     }
-    return "26-06";
+    return "26-02";
   }
 
   void resolve_memory_bound(CostInputs& inputs, double bandwidth) const {
@@ -212,7 +212,8 @@ class Resolver {
     rates.cast_bytes =
         computes_in_8_bits(training_.precision) ? 3 * constants_.value("memory.cast_traffic") : 0;
     rates.backward_factor = constants_.value("memory.backward_factor");
-    rates.permutation_bytes = constants_.value("memory.permutation_bytes." + release_key());
+    rates.permutation_bytes = constants_.value("memory.permutation_bytes." +
+                                               (profile_.options.full_graphs ? "fused" : release_key()));
     rates.expert_activation_factor =
         inputs.sizes.clamped_experts ? constants_.value("memory.sliding_activation_factor") : 1;
     rates.loss_bytes_per_logit = loss_bytes_per_logit(profile_) * constants_.value("loss.traffic_factor");
@@ -283,6 +284,7 @@ class Resolver {
                                   : exposed.tensor;
     exposed.context = constants_.value("communication.context_exposed");
     exposed.expert = constants_.value("communication.expert_exposed");
+    if (profile_.options.expert_overlap) exposed.expert *= constants_.value("communication.expert_overlap");
     exposed.pipeline =
         constants_.value("communication.pipeline_exposed") * (profile_.hides_pipeline_transfers ? 0.3 : 1);
     exposed.data = profile_.options.local_reduction

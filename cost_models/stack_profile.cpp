@@ -6,9 +6,7 @@ namespace cost_models {
 namespace {
 
 MixtureRelease mixture_release(std::string_view release) {
-  if (release.empty()) return MixtureRelease::r26_06;
-  if (release >= std::string_view("26.06")) return MixtureRelease::r26_06;
-  if (release >= std::string_view("26.00")) return MixtureRelease::r26_02;
+  if (release.empty() || release >= std::string_view("26.00")) return MixtureRelease::r26_02;
   if (release >= std::string_view("25.09")) return MixtureRelease::r25_09;
   return MixtureRelease::early;
 }
@@ -46,6 +44,9 @@ StackOptions stack_options(const specs::TrainingSpec& training) {
   options.fused_linear_cross_entropy = has("liger");
   options.fused_cross_entropy = has("fused_cross_entropy");
   options.balanced_stages = has("balanced_stages");
+  options.partial_graphs = has("partial_graphs");
+  options.full_graphs = has("full_graphs");
+  options.expert_overlap = has("expert_overlap");
   options.local_reduction = has("no_torch_ddp");
   options.compiled_loss = has("compiled_loss");
   return options;

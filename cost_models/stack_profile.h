@@ -20,7 +20,7 @@ enum class MemoryRules : std::uint8_t {
 };
 
 /// Releases whose mixture-of-experts kernels differ in speed.
-enum class MixtureRelease : std::uint8_t { early, r25_09, r26_02, r26_06 };
+enum class MixtureRelease : std::uint8_t { early, r25_09, r26_02 };
 
 /// How the loss is computed from the logits.
 enum class CrossEntropy : std::uint8_t {
@@ -41,6 +41,10 @@ struct StackOptions {
   bool fused_linear_cross_entropy = false;  ///< "liger": logits in slices
   bool fused_cross_entropy = false;         ///< "fused_cross_entropy": gradient in place of the logits
   bool balanced_stages = false;  ///< "balanced_stages": cut by hand so that all ranks take equally long
+  bool partial_graphs = false;   ///< "partial_graphs": CUDA graphs of attention, router and preprocessing
+  bool full_graphs =
+      false;  ///< "full_graphs": CUDA graphs of the whole iteration, with fused grouped products
+  bool expert_overlap = false;  ///< "expert_overlap": all-to-all beside the compute of another micro-batch
   bool local_reduction =
       false;  ///< "no_torch_ddp": gradients are reduced in one go after the last backward pass
   bool compiled_loss = false;  ///< "compiled_loss": torchtitan since early 2025
@@ -56,7 +60,7 @@ struct StackProfile {
   std::string data_constants;
   MemoryRules memory = MemoryRules::megatron_core;
   CrossEntropy cross_entropy = CrossEntropy::eager;
-  MixtureRelease mixture_release = MixtureRelease::r26_06;
+  MixtureRelease mixture_release = MixtureRelease::r26_02;
   bool flash_attention_2 = false;            ///< on Hopper: not the Hopper-specific kernel
   bool triton_attention = false;             ///< on Hopper: the Triton kernel
   bool accumulates_in_gemm_buffers = false;  ///< weight gradients are added to a buffer each micro-batch

@@ -6,6 +6,7 @@
 
 #include "cost_models/stack_profile.h"
 #include "specs/language/catalog.h"
+#include "tests/published/nemo_recipes.h"
 
 namespace published {
 namespace {
@@ -123,6 +124,7 @@ std::string training_of(const Row& row, specs::TrainingSpec& training) {
   for (const char* feature :
        {"async_tp", "float8_rowwise", "token_drop", "layers_only", "liger", "no_torch_ddp"})
     if (contains(variant, feature)) training.stack_features.emplace_back(feature);
+  for (std::string& feature : recipe_features(row)) training.stack_features.push_back(std::move(feature));
   if (contains(row.text("note"), "fused cross-entropy"))
     training.stack_features.emplace_back("fused_cross_entropy");
   if (training.compile && contains(row.text("source"), "2025"))
