@@ -6,11 +6,8 @@
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_ADDRESS__) && \
-    !defined(__SANITIZE_THREAD__)
-#define DSPLAN_VECTOR_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define DSPLAN_VECTOR_CLONES
+#if defined(__x86_64__) && defined(__GNUC__)
+#define DSPLAN_X86 1
 #endif
 
 namespace runtime {
@@ -68,25 +65,63 @@ template <class Real, class Gradient>
   }
 }
 
-// Function multi-versioning takes no templates: one line for each pair of types.
-#define DSPLAN_UPDATES(Real, Gradient)                                                                    \
-  DSPLAN_VECTOR_CLONES void adamw_range(Real* w, Real* m, Real* v, const Gradient* g, std::int64_t count, \
-                                        const AdamwFactors<Real>& factors) {                              \
-    adamw(w, m, v, g, count, factors);                                                                    \
-  }                                                                                                       \
-  DSPLAN_VECTOR_CLONES void sgd_range(Real* w, Real* b, const Gradient* g, std::int64_t count,            \
-                                      const SgdFactors<Real>& factors) {                                  \
-    sgd(w, b, g, count, factors);                                                                         \
+/// The same loops for each instruction set; the compiler makes vectors of them.
+template <class Real>
+struct Portable {
+  template <class Gradient>
+  static void adamw_range(Real* w, Real* m, Real* v, const Gradient* g, std::int64_t count,
+                          const AdamwFactors<Real>& factors) {
+    adamw(w, m, v, g, count, factors);
   }
-DSPLAN_UPDATES(float, float)
-DSPLAN_UPDATES(float, double)
-DSPLAN_UPDATES(float, c10::BFloat16)
-DSPLAN_UPDATES(float, c10::Half)
-DSPLAN_UPDATES(double, float)
-DSPLAN_UPDATES(double, double)
-DSPLAN_UPDATES(double, c10::BFloat16)
-DSPLAN_UPDATES(double, c10::Half)
-#undef DSPLAN_UPDATES
+  template <class Gradient>
+  static void sgd_range(Real* w, Real* b, const Gradient* g, std::int64_t count,
+                        const SgdFactors<Real>& factors) {
+    sgd(w, b, g, count, factors);
+  }
+};
+
+#ifdef DSPLAN_X86
+template <class Real>
+struct Avx2 {
+  template <class Gradient>
+  __attribute__((target("avx2"))) static void adamw_range(Real* w, Real* m, Real* v, const Gradient* g,
+                                                          std::int64_t count,
+                                                          const AdamwFactors<Real>& factors) {
+    adamw(w, m, v, g, count, factors);
+  }
+  template <class Gradient>
+  __attribute__((target("avx2"))) static void sgd_range(Real* w, Real* b, const Gradient* g,
+                                                        std::int64_t count, const SgdFactors<Real>& factors) {
+    sgd(w, b, g, count, factors);
+  }
+};
+
+#define DSPLAN_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,prefer-vector-width=512")))
+template <class Real>
+struct Avx512 {
+  template <class Gradient>
+  DSPLAN_AVX512 static void adamw_range(Real* w, Real* m, Real* v, const Gradient* g, std::int64_t count,
+                                        const AdamwFactors<Real>& factors) {
+    adamw(w, m, v, g, count, factors);
+  }
+  template <class Gradient>
+  DSPLAN_AVX512 static void sgd_range(Real* w, Real* b, const Gradient* g, std::int64_t count,
+                                      const SgdFactors<Real>& factors) {
+    sgd(w, b, g, count, factors);
+  }
+};
+#undef DSPLAN_AVX512
+#endif
+
+/// Calls body(kernels) with the kernels of an instruction set for weights of type Real.
+template <class Real, class Body>
+void with_kernels(InstructionSet instructions, Body body) {
+#ifdef DSPLAN_X86
+  if (instructions == InstructionSet::avx512) return body(Avx512<Real>{});
+  if (instructions == InstructionSet::avx2) return body(Avx2<Real>{});
+#endif
+  body(Portable<Real>{});
+}
 
 /// Calls body(weight type pointer tag, gradient type pointer tag).
 template <class Body>
@@ -100,29 +135,47 @@ void for_types(const at::Tensor& weight, const at::Tensor& gradient, Body body) 
 
 }  // namespace
 
+const std::vector<InstructionSet>& instruction_sets() {
+  static const std::vector<InstructionSet> sets = [] {
+    std::vector<InstructionSet> found{InstructionSet::portable};
+#ifdef DSPLAN_X86
+    if (__builtin_cpu_supports("avx2")) found.push_back(InstructionSet::avx2);
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+      found.push_back(InstructionSet::avx512);
+#endif
+    return found;
+  }();
+  return sets;
+}
+
 void update_adamw(const at::Tensor& weight, const at::Tensor& first_moment, const at::Tensor& second_moment,
-                  const at::Tensor& gradient, const UpdateFactors& factors) {
+                  const at::Tensor& gradient, const UpdateFactors& factors, InstructionSet instructions) {
   for_types(weight, gradient, [&](auto real, const auto* g) {
     using Real = decltype(real);
     const AdamwFactors<Real> f(factors);
     auto* w = weight.data_ptr<Real>();
     auto* m = first_moment.data_ptr<Real>();
     auto* v = second_moment.data_ptr<Real>();
-    at::parallel_for(0, weight.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
-      adamw_range(w + begin, m + begin, v + begin, g + begin, end - begin, f);
+    with_kernels<Real>(instructions, [&](auto kernels) {
+      at::parallel_for(0, weight.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
+        kernels.adamw_range(w + begin, m + begin, v + begin, g + begin, end - begin, f);
+      });
     });
   });
 }
 
 void update_sgd(const at::Tensor& weight, const at::Tensor& momentum, const at::Tensor& gradient,
-                const UpdateFactors& factors) {
+                const UpdateFactors& factors, InstructionSet instructions) {
   for_types(weight, gradient, [&](auto real, const auto* g) {
     using Real = decltype(real);
     const SgdFactors<Real> f(factors);
     auto* w = weight.data_ptr<Real>();
     auto* b = momentum.data_ptr<Real>();
-    at::parallel_for(0, weight.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
-      sgd_range(w + begin, b + begin, g + begin, end - begin, f);
+    with_kernels<Real>(instructions, [&](auto kernels) {
+      at::parallel_for(0, weight.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
+        kernels.sgd_range(w + begin, b + begin, g + begin, end - begin, f);
+      });
     });
   });
 }

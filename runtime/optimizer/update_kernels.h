@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "runtime/optimizer/instruction_set.h"
+
 namespace runtime {
 
 /// Of one update; `step` counts from 1.
@@ -22,13 +24,15 @@ struct UpdateFactors {
 };
 
 /// AdamW (Loshchilov and Hutter 2019): w ← w (1 − lr·λ) − lr / (1 − β₁ᵗ) · m / (√(v / (1 − β₂ᵗ)) + ε).
-/// Flat, contiguous, of one length; weight and moments of one type (fp32, fp64), the gradient of any.
+/// Flat, contiguous, of one length; weight and moments of one type (fp32, fp64), the gradient of any. The
+/// instructions are the widest that the processor has, unless told.
 void update_adamw(const at::Tensor& weight, const at::Tensor& first_moment, const at::Tensor& second_moment,
-                  const at::Tensor& gradient, const UpdateFactors& factors);
+                  const at::Tensor& gradient, const UpdateFactors& factors,
+                  InstructionSet instructions = instruction_sets().back());
 
 /// SGD with momentum: b ← μ·b + (g + λ·w); w ← w − lr·b.
 void update_sgd(const at::Tensor& weight, const at::Tensor& momentum, const at::Tensor& gradient,
-                const UpdateFactors& factors);
+                const UpdateFactors& factors, InstructionSet instructions = instruction_sets().back());
 
 /// Sum of squares in fp64, in an order that depends on the length alone.
 double sum_of_squares(const at::Tensor& flat);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include <ATen/ops/_fused_adamw.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
@@ -63,6 +64,75 @@ TEST(UpdateKernels, AnUpdateOfPartsEqualsTheUpdateOfTheWholeBitForBit) {
       EXPECT_TRUE(at::equal(v, v_parts));
     }
   }
+}
+
+/// Weight, moments and gradient of a run of updates.
+struct UpdateState {
+  at::Tensor weight, first, second, gradient;
+
+  UpdateState(std::int64_t count, at::ScalarType type, at::ScalarType gradient_type)
+      : weight(random(count, 4, type)),
+        first(at::zeros({count}, type)),
+        second(at::zeros({count}, type)),
+        gradient(random(count, 3).to(gradient_type)) {}
+
+  void update(specs::OptimizerKind kind, std::int64_t steps, InstructionSet instructions,
+              std::int64_t begin = 0) {
+    UpdateFactors f;
+    f.learning_rate = 1e-3, f.weight_decay = 0.1, f.gradient_scale = 0.37;
+    const auto part = [&](const at::Tensor& whole) { return whole.narrow(0, begin, whole.numel() - begin); };
+    for (f.step = 1; f.step <= steps; ++f.step)
+      if (kind == specs::OptimizerKind::adamw)
+        update_adamw(part(weight), part(first), part(second), part(gradient), f, instructions);
+      else
+        update_sgd(part(weight), part(first), part(gradient), f, instructions);
+  }
+};
+
+TEST(UpdateKernels, EveryInstructionSetGivesTheSameBits) {
+  for (const auto type : {at::kFloat, at::kDouble})
+    for (const auto gradient : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf})
+      for (const auto kind : {specs::OptimizerKind::adamw, specs::OptimizerKind::sgd})
+        for (const std::int64_t count : {1, 2, 7, 15, 16, 17, 31, 33, 64, 100, 1023, 4097})
+          for (const std::int64_t begin : {0, 1, 3}) {
+            if (begin >= count) continue;
+            UpdateState expected(count, type, gradient);
+            expected.update(kind, 5, InstructionSet::portable, begin);
+            for (const InstructionSet instructions : instruction_sets()) {
+              UpdateState found(count, type, gradient);
+              found.update(kind, 5, instructions, begin);
+              EXPECT_TRUE(at::equal(found.weight, expected.weight) &&
+                          at::equal(found.first, expected.first) && at::equal(found.second, expected.second))
+                  << specs::name_of(instructions) << " " << count << " from " << begin;
+            }
+          }
+}
+
+TEST(UpdateKernels, A32BitRunStaysCloseToThe64BitOne) {
+  for (const auto kind : {specs::OptimizerKind::adamw, specs::OptimizerKind::sgd})
+    for (const InstructionSet instructions : instruction_sets()) {
+      UpdateState narrow(4097, at::kFloat, at::kFloat), wide(4097, at::kDouble, at::kFloat);
+      narrow.update(kind, 100, instructions);
+      wide.update(kind, 100, instructions);
+      const at::Tensor distance = narrow.weight.to(at::kDouble).sub(wide.weight).abs();
+      EXPECT_LE(distance.max().item<double>(), 1e-6 * wide.weight.abs().max().item<double>())
+          << specs::name_of(instructions);
+    }
+}
+
+TEST(UpdateKernels, AdamwIsThatOfLibTorch) {
+  UpdateState own(1000, at::kFloat, at::kFloat);
+  own.gradient.mul_(0.37);
+  at::Tensor weight = own.weight.clone(), first = at::zeros({1000}), second = at::zeros({1000});
+  UpdateFactors f;
+  f.learning_rate = 1e-3, f.weight_decay = 0.1;
+  for (f.step = 1; f.step <= 100; ++f.step) {
+    update_adamw(own.weight, own.first, own.second, own.gradient, f);
+    at::_fused_adamw_({weight}, {own.gradient}, {first}, {second}, {},
+                      {at::full({}, static_cast<double>(f.step))}, f.learning_rate, f.beta1, f.beta2,
+                      f.weight_decay, f.epsilon, false, false);
+  }
+  EXPECT_LE(own.weight.sub(weight).abs().max().item<double>(), 1e-6);
 }
 
 TEST(UpdateKernels, SgdAddsDecayBeforeMomentum) {
