@@ -2,7 +2,9 @@
 //
 // A layer keeps, for each token: its input and the two norm outputs and the residual between the halves (4h),
 // q, k, v and the attention output, the FFN's inner product and the activation's result, the norms'
-// statistics and the attention's log-sum-exp. The loss turns the logits into their gradient in place.
+// statistics and the attention's log-sum-exp; unfused attention keeps the softmax of the scores in place of
+// the latter, and needs a gradient of its size in backward. The loss turns the logits into their gradient in
+// place.
 #include <algorithm>
 
 #include "cost_models/memory_rules.h"
@@ -24,14 +26,41 @@ LayerActivations eager_layer(const CostInputs& inputs, double t, double s) {
   const double inner = sizes.gate_factor + 1;
   layer.feed_forward = 2 * layer.layer_input + statistics + b * inner * sizes.ffn_hidden / t;
   if (inputs.training.attention == specs::AttentionImplementation::unfused) {
-    layer.scores = 2 * b * sizes.heads * sizes.sequence / t;
-    layer.attention += layer.scores;
+    layer.scores = b * sizes.heads * sizes.sequence / t;
+    layer.attention += layer.scores - 4 * sizes.heads / t;
   }
   if (sizes.experts > 0)
     layer.mixture = 2 * layer.layer_input +
                     sizes.top_k * (b * 2 * sizes.hidden + b * inner * sizes.expert_hidden) / s +
                     b * inner * sizes.shared_hidden / t + 12 * sizes.experts / s;
   return layer;
+}
+
+/// What the backward pass of a layer needs at once beside what the layers keep, bytes per token.
+struct BackwardNeeds {
+  double recomputed = 0;
+  double temporaries = 0;
+  double freed = 0;  ///< of what the layers keep, by then
+  double total() const { return recomputed + temporaries - freed; }
+};
+
+/// The gradients of the layer's output and of the activation; a gated activation's own gradient needs both
+/// inner halves and one more of them.
+BackwardNeeds feed_forward_needs(const CostInputs& inputs, double t, double s) {
+  const double inner_gradients = inputs.sizes.gate_factor > 1 ? 3 : 1;
+  return {.temporaries = inputs.element_bytes *
+                         (inputs.sizes.hidden / s + inner_gradients * inputs.sizes.ffn_hidden / t)};
+}
+
+/// The scores' gradient, those of the output, of q, k and v, and of the projections; the layer's FFN is done.
+BackwardNeeds unfused_attention_needs(const CostInputs& inputs, const LayerActivations& layer, bool selective,
+                                      double t) {
+  const ModelSizes& sizes = inputs.sizes;
+  const double query = sizes.heads * sizes.head_dim;
+  const double key = sizes.kv_heads * sizes.head_dim;
+  return {.recomputed = selective ? layer.scores : 0,
+          .temporaries = layer.scores + inputs.element_bytes * (5 * query + 2 * key) / t,
+          .freed = layer.feed_forward};
 }
 
 /// What is offloaded has a copy of its own on the host, the weights too where the device has no masters, and
@@ -60,16 +89,22 @@ RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
   const KeptActivations kept = kept_activations(layer, load.counts);
   memory.of(MemoryClass::activations) = kept.activations * tokens * in_flight;
   memory.of(MemoryClass::recomputation_checkpoints) = kept.checkpoints * tokens * in_flight;
-  const double recomputed =
-      kept.checkpoints > 0
-          ? (layer.attention + (load.counts.mixtures() > 0 ? layer.mixture : layer.feed_forward)) * tokens
-          : 0;
   const double b = inputs.element_bytes;
-  // The gradients of the layer's output and of the activation; a gated activation's own gradient needs both
-  // inner halves and one more of them.
-  const double inner_gradients = sizes.gate_factor > 1 ? 3 : 1;
-  const double temporaries = b * (sizes.hidden / s + inner_gradients * sizes.ffn_hidden / t) * tokens;
-  const double layer_phase = recomputed + temporaries;
+  const bool dense = load.counts.mixtures() == 0;
+  const double replayed =
+      kept.checkpoints > 0 ? layer.attention + (dense ? layer.feed_forward : layer.mixture) : 0;
+  BackwardNeeds needs = feed_forward_needs(inputs, t, s);
+  if (layer.scores > 0 && dense) {
+    constexpr auto mode = static_cast<std::size_t>(specs::Recomputation::selective);
+    const BackwardNeeds attention =
+        unfused_attention_needs(inputs, layer, load.counts.attention[mode] > 0, t);
+    if (attention.total() > needs.total()) needs = attention;
+  }
+  // A replayed layer frees what it has computed again.
+  const double recomputed = (replayed + needs.recomputed - (replayed > 0 ? needs.freed : 0)) * tokens;
+  const double temporaries = needs.temporaries * tokens;
+  const double freed = replayed > 0 ? 0 : needs.freed * tokens;
+  const double layer_phase = recomputed + temporaries - freed;
   double output_phase = 0;
   if (load.counts.output) {
     const double rows =
@@ -85,6 +120,7 @@ RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
   } else {
     memory.of(MemoryClass::recomputation_working_set) = recomputed;
     memory.of(MemoryClass::workspace) = temporaries;
+    memory.of(MemoryClass::activations) -= freed;
   }
   return memory;
 }

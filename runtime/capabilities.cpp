@@ -17,8 +17,9 @@ specs::StackSpec make_capabilities() {
   stack.optimizers = {specs::OptimizerKind::adamw, specs::OptimizerKind::sgd};
   stack.schedules = {specs::ScheduleKind::gpipe, specs::ScheduleKind::one_forward_one_backward,
                      specs::ScheduleKind::interleaved, specs::ScheduleKind::zero_bubble_h1};
-  stack.recomputations = {specs::Recomputation::none, specs::Recomputation::full};
-  stack.attention = {specs::AttentionImplementation::flash};
+  stack.recomputations = {specs::Recomputation::none, specs::Recomputation::selective,
+                          specs::Recomputation::full};
+  stack.attention = {specs::AttentionImplementation::unfused, specs::AttentionImplementation::flash};
   stack.zero_stages = {0, 1, 2};
   stack.zero_stage_with_pipeline = 1;
   stack.zero_with_pipeline_reason = "gradients must stay whole over all micro-batches of a step";
@@ -78,8 +79,14 @@ void refuse_stage(const specs::PipelineStage& stage, bool pipelined, Refusals& r
   refusals.unless_in(can.optimizer_offload, stage.offload.optimizer.device, "optimizer offload to");
   refusals.unless_in(can.parameter_offload, stage.offload.parameters.device, "parameter offload to");
   refusals.unless_in(can.activation_offload, stage.offload.activations.device, "activation offload to");
-  for (const specs::RecomputationRun& run : stage.recomputation)
+  for (const specs::RecomputationRun& run : stage.recomputation) {
     refusals.unless_in(can.recomputations, run.mode, "recomputation");
+    for (const auto& [module, name] : specs::EnumNames<specs::RecomputedModule>::names)
+      refusals.when((run.modules & static_cast<std::uint32_t>(module)) != 0 &&
+                        module != specs::RecomputedModule::core_attention,
+                    fmt::format("selective recomputation of {} is not implemented; implemented: {}", name,
+                                specs::name_of(specs::RecomputedModule::core_attention)));
+  }
 }
 
 }  // namespace

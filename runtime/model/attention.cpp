@@ -1,7 +1,5 @@
 #include "runtime/model/attention.h"
 
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
-#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 
@@ -46,6 +44,31 @@ AttentionCore::Heads AttentionCore::split(const at::Tensor& projected, const For
           heads.narrow(2, shape_.heads + shape_.kv_heads, shape_.kv_heads)};
 }
 
+AttentionInputs AttentionCore::inputs(const Heads& heads) const {
+  const std::int64_t repeats = shape_.heads / shape_.kv_heads;
+  return {heads.queries.transpose(1, 2), expand_heads(heads.keys, repeats),
+          expand_heads(heads.values, repeats)};
+}
+
+AttentionCore::Kernel AttentionCore::kernel(const ForwardContext& context) const {
+  if (treatment_.implementation == specs::AttentionImplementation::unfused) return Kernel::unfused;
+  return dropout_.active(context) ? Kernel::blockwise : Kernel::fused;
+}
+
+WeightDropout AttentionCore::weight_dropout(const ForwardContext& context) const {
+  if (!dropout_.active(context)) return {};
+  return [this, &context](const at::Tensor& weights, std::int64_t first_query) {
+    const std::int64_t queries = weights.size(2);
+    const auto first_element = [&](std::int64_t row) {
+      const std::int64_t query = first_query + row % queries;
+      const std::int64_t head = shape_.first_head + row / queries % shape_.heads;
+      const std::int64_t sequence = context.batch->first_sequence + row / queries / shape_.heads;
+      return ((sequence * shape_.model_heads + head) * context.length + query) * context.length;
+    };
+    dropout_.drop_(weights.view({-1, weights.size(3)}), first_element, context);
+  };
+}
+
 struct AttentionCore::Function : torch::autograd::Function<AttentionCore::Function> {
   static at::Tensor forward(torch::autograd::AutogradContext* node, const at::Tensor& projected,
                             const AttentionCore* core, const ForwardContext* context) {
@@ -54,14 +77,41 @@ struct AttentionCore::Function : torch::autograd::Function<AttentionCore::Functi
       core->rotary_->rotate(heads.queries, 1);
       core->rotary_->rotate(heads.keys, 1);
     }
-    const std::int64_t repeats = core->shape_.heads / core->shape_.kv_heads;
-    const auto [output, log_sum_exp] = at::_scaled_dot_product_flash_attention_for_cpu(
-        heads.queries.transpose(1, 2), expand_heads(heads.keys, repeats), expand_heads(heads.values, repeats),
-        0.0, true);
-    node->save_for_backward({projected, output, log_sum_exp});
+    if (context->training) ++core->passes_;
     node->saved_data["core"] = reinterpret_cast<std::int64_t>(core);
     node->saved_data["context"] = reinterpret_cast<std::int64_t>(context);
+    const AttentionInputs inputs = core->inputs(heads);
+    const WeightDropout dropout = core->weight_dropout(*context);
+    at::Tensor output;
+    if (core->kernel(*context) == Kernel::unfused) {
+      const at::Tensor weights = attention_weights(inputs);
+      output = unfused_attention(weights, inputs.values, dropout);
+      node->save_for_backward(core->treatment_.recomputed
+                                  ? torch::autograd::variable_list{projected}
+                                  : torch::autograd::variable_list{projected, weights});
+    } else {
+      const FusedAttention result = dropout ? blockwise_attention(inputs, dropout) : fused_attention(inputs);
+      output = result.output;
+      node->save_for_backward({projected, result.output, result.log_sum_exp});
+    }
     return output.transpose(1, 2).reshape({context->tokens(), core->shape_.heads * core->shape_.head_dim});
+  }
+
+  static AttentionInputs gradients_of(const AttentionCore& core, const ForwardContext& context,
+                                      const torch::autograd::variable_list& saved,
+                                      const at::Tensor& output_gradient) {
+    const AttentionInputs inputs = core.inputs(core.split(saved[0], context));
+    const WeightDropout dropout = core.weight_dropout(context);
+    if (core.kernel(context) != Kernel::unfused) {
+      const FusedAttention result{saved[1], saved[2]};
+      return dropout ? blockwise_attention_backward(inputs, result, output_gradient, dropout)
+                     : fused_attention_backward(inputs, result, output_gradient);
+    }
+    if (!core.treatment_.recomputed)
+      return unfused_attention_backward(inputs, saved[1], output_gradient, dropout);
+    ++core.passes_;
+    const MemoryClassScope scope(specs::MemoryClass::recomputation_working_set);
+    return unfused_attention_backward(inputs, attention_weights(inputs), output_gradient, dropout);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
@@ -69,21 +119,18 @@ struct AttentionCore::Function : torch::autograd::Function<AttentionCore::Functi
     const auto* core = reinterpret_cast<const AttentionCore*>(node->saved_data["core"].toInt());
     const auto* context = reinterpret_cast<const ForwardContext*>(node->saved_data["context"].toInt());
     const torch::autograd::variable_list saved = node->get_saved_variables();
-    const Heads heads = core->split(saved[0], *context);
     const std::int64_t repeats = core->shape_.heads / core->shape_.kv_heads;
     const at::Tensor projected_gradient = at::empty(saved[0].sizes(), saved[0].options());
     const Heads result = core->split(projected_gradient, *context);
     {
-      const at::Tensor output_gradient =
+      const AttentionInputs found = gradients_of(
+          *core, *context, saved,
           gradients[0]
               .reshape({context->sequences, context->length, core->shape_.heads, core->shape_.head_dim})
-              .transpose(1, 2);
-      const auto [queries, keys, values] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          output_gradient, heads.queries.transpose(1, 2), expand_heads(heads.keys, repeats),
-          expand_heads(heads.values, repeats), saved[1], saved[2], 0.0, true);
-      result.queries.copy_(queries.transpose(1, 2));
-      result.keys.copy_(sum_repeats(keys, repeats));
-      result.values.copy_(sum_repeats(values, repeats));
+              .transpose(1, 2));
+      result.queries.copy_(found.queries.transpose(1, 2));
+      result.keys.copy_(sum_repeats(found.keys, repeats));
+      result.values.copy_(sum_repeats(found.values, repeats));
     }
     if (core->rotary_ != nullptr) {
       core->rotary_->rotate(result.queries, -1);

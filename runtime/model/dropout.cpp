@@ -1,5 +1,7 @@
 #include "runtime/model/dropout.h"
 
+#include <algorithm>
+
 #include <ATen/Dispatch.h>
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
@@ -9,33 +11,34 @@
 
 namespace runtime {
 
-namespace {
-
-struct MaskOrigin {
+struct Dropout::Mask {
   std::uint64_t key = 0;
   std::uint64_t step = 0;
-  std::uint64_t element = 0;    ///< of x[0] in the step's global batch, row-major
   std::uint32_t threshold = 0;  ///< bits below it drop
+  double scale = 1;
 };
 
-template <class Value>
-void drop(const Value* input, Value* output, std::int64_t count, const MaskOrigin& origin, double scale) {
+namespace {
+
+/// `first` is the number of input[0].
+template <class Mask, class Value>
+void drop(const Value* input, Value* output, std::int64_t count, std::uint64_t first, const Mask& mask) {
   using Wide = std::conditional_t<std::is_same_v<Value, double>, double, float>;
-  const auto factor = static_cast<Wide>(scale);
-  at::parallel_for(0, count, 16384, [&](std::int64_t first, std::int64_t last) {
-    RandomBlock bits{};
-    std::uint64_t held = ~std::uint64_t{0};
-    for (std::int64_t i = first; i < last; ++i) {
-      const std::uint64_t element = origin.element + static_cast<std::uint64_t>(i);
-      if (element / 4 != held) {
-        held = element / 4;
-        bits = philox(origin.key, origin.step, held);
-      }
-      const bool kept = bits[element % 4] >= origin.threshold;
-      output[i] = kept ? static_cast<Value>(static_cast<Wide>(input[i]) * factor) : Value(0);
+  const auto factor = static_cast<Wide>(mask.scale);
+  RandomBlock bits{};
+  std::uint64_t held = ~std::uint64_t{0};
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::uint64_t element = first + static_cast<std::uint64_t>(i);
+    if (element / 4 != held) {
+      held = element / 4;
+      bits = philox(mask.key, mask.step, held);
     }
-  });
+    const bool kept = bits[element % 4] >= mask.threshold;
+    output[i] = kept ? static_cast<Value>(static_cast<Wide>(input[i]) * factor) : Value(0);
+  }
 }
+
+constexpr std::int64_t grain = 16384;
 
 }  // namespace
 
@@ -62,23 +65,42 @@ struct Dropout::Function : torch::autograd::Function<Dropout::Function> {
 
 at::Tensor Dropout::forward(const at::Tensor& x, std::int64_t first_row,
                             const ForwardContext& context) const {
-  if (probability_ <= 0 || !context.training) return x;
-  return Function::apply(x, this, first_row, &context);
+  return active(context) ? Function::apply(x, this, first_row, &context) : x;
+}
+
+Dropout::Mask Dropout::mask(const ForwardContext& context) const {
+  return {key_, static_cast<std::uint64_t>(context.step), static_cast<std::uint32_t>(probability_ * 0x1p32),
+          1 / (1 - probability_)};
 }
 
 at::Tensor Dropout::apply(const at::Tensor& x, std::int64_t first_row, const ForwardContext& context) const {
-  MaskOrigin origin;
-  origin.key = key_;
-  origin.step = static_cast<std::uint64_t>(context.step);
-  origin.element =
+  const Mask mask = this->mask(context);
+  const auto element =
       static_cast<std::uint64_t>((context.batch->first_sequence * context.length + first_row) * x.size(1));
-  origin.threshold = static_cast<std::uint32_t>(probability_ * 0x1p32);
   const at::Tensor output = at::empty_like(x);
   AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "dropout", [&] {
-    drop(x.const_data_ptr<scalar_t>(), output.data_ptr<scalar_t>(), x.numel(), origin,
-         1 / (1 - probability_));
+    const auto* from = x.const_data_ptr<scalar_t>();
+    auto* to = output.data_ptr<scalar_t>();
+    at::parallel_for(0, x.numel(), grain, [&](std::int64_t begin, std::int64_t end) {
+      drop(from + begin, to + begin, end - begin, element + static_cast<std::uint64_t>(begin), mask);
+    });
   });
   return output;
+}
+
+void Dropout::drop_(const at::Tensor& x, const std::function<std::int64_t(std::int64_t row)>& first_element,
+                    const ForwardContext& context) const {
+  const Mask mask = this->mask(context);
+  const std::int64_t width = x.size(1);
+  AT_DISPATCH_FLOATING_TYPES_AND2(at::kBFloat16, at::kHalf, x.scalar_type(), "dropout", [&] {
+    auto* values = x.data_ptr<scalar_t>();
+    at::parallel_for(0, x.size(0), std::max<std::int64_t>(grain / width, 1),
+                     [&](std::int64_t begin, std::int64_t end) {
+                       for (std::int64_t row = begin; row < end; ++row)
+                         drop(values + row * width, values + row * width, width,
+                              static_cast<std::uint64_t>(first_element(row)), mask);
+                     });
+  });
 }
 
 }  // namespace runtime

@@ -48,6 +48,7 @@ struct ForwardContext {
   std::int64_t step = 0;   ///< optimizer updates so far; part of the counter of dropout masks
   double loss_weight = 1;  ///< of each target token: 1 / target tokens of the global batch, × loss scale
   bool training = true;    ///< false: no dropout, no gradients
+  bool other_masks_on_replay = false;  ///< fault injection
   WeightGradientQueue weight_gradients;
 
   std::int64_t tokens() const { return sequences * length; }

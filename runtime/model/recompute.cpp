@@ -24,7 +24,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
     const MemoryClassScope scope(specs::MemoryClass::recomputation_working_set);
     node->save_for_backward({x});
     node->saved_data["body"] = at::IValue::make_capsule(body);
-    return body->function(x);
+    return body->function(x, false);
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
@@ -33,7 +33,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
     const at::Tensor x = node->get_saved_variables()[0].detach().requires_grad_();
     const auto body = c10::static_intrusive_pointer_cast<Body>(node->saved_data["body"].toCapsule());
     const at::AutoGradMode with_gradients(true);
-    const at::Tensor output = body->function(x);
+    const at::Tensor output = body->function(x, true);
     torch::autograd::backward({output}, {gradients[0]});
     return {x.grad(), at::Tensor()};
   }

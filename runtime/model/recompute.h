@@ -7,7 +7,8 @@
 
 namespace runtime {
 
-using Recomputable = std::function<at::Tensor(const at::Tensor&)>;
+/// `replay`: not for the first time.
+using Recomputable = std::function<at::Tensor(const at::Tensor& x, bool replay)>;
 
 /// body(x), of which nothing but x stays for backward. x must require a gradient. The body must give the same
 /// values when it runs again; collectives in it run again too.

@@ -33,7 +33,8 @@ at::Tensor row_positions(const Communicator& tensor, bool sequence_parallel, con
 }
 
 struct LayerTreatment {
-  bool recomputed = false;
+  bool recomputed = false;      ///< the whole layer
+  bool attention_core = false;  ///< its attention core alone
   bool joins_previous = false;  ///< no checkpoint stands between this layer and the one before
 };
 
@@ -44,7 +45,8 @@ LayerTreatment treatment_of(const specs::PipelineStage& stage, std::int64_t touc
     first += run.layers;
     if (index >= run.layers) continue;
     const bool recomputed = run.mode == specs::Recomputation::full;
-    return {recomputed, recomputed && index % run.block_layers != 0};
+    return {recomputed, run.mode == specs::Recomputation::selective,
+            recomputed && index % run.block_layers != 0};
   }
   return {};
 }
@@ -53,7 +55,9 @@ LayerTreatment treatment_of(const specs::PipelineStage& stage, std::int64_t touc
 
 StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& stage,
                        const RotaryTable* rotary)
-    : tensor_(builder.tensor()), sequence_parallel_(builder.sequence_parallel()) {
+    : tensor_(builder.tensor()),
+      sequence_parallel_(builder.sequence_parallel()),
+      output_unit_(specs::output_unit(builder.model().layers)) {
   const std::int64_t layers = builder.model().layers;
   const bool whole =
       stage.units.contains(specs::embedding_unit()) && stage.units.contains(specs::output_unit(layers));
@@ -67,7 +71,9 @@ StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& 
     if (!treatment.joins_previous) layers_.emplace_back();
     LayerGroup& group = layers_.back();
     group.recomputed = treatment.recomputed;
-    if (attends) group.units.push_back(std::make_unique<AttentionUnit>(builder, layer, rotary));
+    if (attends)
+      group.units.push_back(
+          std::make_unique<AttentionUnit>(builder, layer, rotary, treatment.attention_core));
     if (feeds) group.units.push_back(std::make_unique<FeedForwardUnit>(builder, layer));
   }
   if (stage.units.contains(specs::output_unit(layers))) build_output(builder, !whole);
@@ -130,29 +136,46 @@ void StageModel::embed_backward(const at::Tensor& stream_gradient, const Forward
   embedding_->backward(stream_gradient, context);
 }
 
-at::Tensor StageModel::run_layers(const at::Tensor& stream, ForwardContext& context) const {
+at::Tensor StageModel::run_layers(const at::Tensor& stream, ForwardContext& context,
+                                  const UnitObserver& observer) const {
   at::Tensor x = stream;
+  if (observer && embedding_) observer(specs::embedding_unit(), x);
   if (embedding_)
     x = embedding_dropout_->forward(x, first_row(tensor_, sequence_parallel_, context), context);
   for (const LayerGroup& group : layers_) {
-    const auto body = [&group, &context](const at::Tensor& input) {
+    const auto body = [&group, &context, &observer](const at::Tensor& input, bool replay) {
+      if (replay && context.other_masks_on_replay) ++context.step;
       at::Tensor output = input;
-      for (const auto& unit : group.units) output = unit->forward(output, context);
+      for (const auto& unit : group.units) {
+        output = unit->forward(output, context);
+        if (!replay && observer) observer(unit->unit(), output);  // gone when it is replayed
+      }
       return output;
     };
-    x = group.recomputed && context.training ? recompute(x, body) : body(x);
+    x = group.recomputed && context.training ? recompute(x, body) : body(x, false);
   }
   if (final_norm_) x = final_norm_->forward(x);
   return x;
 }
 
-at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context) const {
-  const at::Tensor x = run_layers(stream, context);
-  return loss_ ? loss_->forward(x, context) : x;
+at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context,
+                               const UnitObserver& observer) const {
+  const at::Tensor x = run_layers(stream, context, observer);
+  if (!loss_) return x;
+  const at::Tensor loss = loss_->forward(x, context);
+  if (observer) observer(output_unit_, loss);
+  return loss;
 }
 
 at::Tensor StageModel::logits(const at::Tensor& stream, ForwardContext& context) const {
-  return loss_->logits(run_layers(stream, context));
+  return loss_->logits(run_layers(stream, context, {}));
+}
+
+std::vector<UnitPasses> StageModel::passes() const {
+  std::vector<UnitPasses> all;
+  for (const LayerGroup& group : layers_)
+    for (const auto& unit : group.units) all.push_back({unit->unit(), unit->passes(), unit->core_passes()});
+  return all;
 }
 
 }  // namespace runtime

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,6 +16,16 @@
 #include "specs/plan/placement.h"
 
 namespace runtime {
+
+/// How often a unit was computed forward in training, replays counted.
+struct UnitPasses {
+  std::int64_t unit = 0;
+  std::int64_t whole = 0;
+  std::int64_t attention_core = 0;  ///< 0 for a feed-forward network
+};
+
+/// Is shown the output of each unit of a forward pass; that of the output layer is the loss.
+using UnitObserver = std::function<void(std::int64_t unit, const at::Tensor& output)>;
 
 class StageModel {
  public:
@@ -30,7 +41,11 @@ class StageModel {
   void embed_backward(const at::Tensor& stream_gradient, const ForwardContext& context) const;
 
   /// From the stream to the stream, or to the scalar loss where the stage has the output layer.
-  at::Tensor forward(const at::Tensor& stream, ForwardContext& context) const;
+  at::Tensor forward(const at::Tensor& stream, ForwardContext& context,
+                     const UnitObserver& observer = {}) const;
+
+  /// So far, in the order of the units.
+  std::vector<UnitPasses> passes() const;
 
   /// From the stream to this rank's columns of the logits; requires the output layer. Outside of autograd.
   at::Tensor logits(const at::Tensor& stream, ForwardContext& context) const;
@@ -42,7 +57,8 @@ class StageModel {
     bool recomputed = false;
   };
 
-  at::Tensor run_layers(const at::Tensor& stream, ForwardContext& context) const;
+  at::Tensor run_layers(const at::Tensor& stream, ForwardContext& context,
+                        const UnitObserver& observer) const;
   void build_embedding(const StageBuilder& builder, bool other_end_elsewhere);
   void build_output(const StageBuilder& builder, bool other_end_elsewhere);
   ParameterBlock& table(const StageBuilder& builder, const std::string& name, const VocabularySlice& slice,
@@ -50,6 +66,7 @@ class StageModel {
 
   const Communicator& tensor_;
   bool sequence_parallel_;
+  std::int64_t output_unit_;
   std::optional<VocabularyEmbedding> embedding_;
   ParameterBlock* positions_ = nullptr;
   std::optional<Dropout> embedding_dropout_;

@@ -10,9 +10,10 @@ namespace runtime {
 
 namespace {
 
-AttentionShape shape_on_this_rank(const specs::AttentionSpec& attention, std::int64_t tensor_ranks) {
-  return {attention.heads / tensor_ranks, std::max<std::int64_t>(attention.kv_heads / tensor_ranks, 1),
-          attention.head_dim};
+AttentionShape shape_on_this_rank(const specs::AttentionSpec& attention, const Communicator& tensor) {
+  const std::int64_t heads = attention.heads / tensor.size();
+  return {heads, std::max<std::int64_t>(attention.kv_heads / tensor.size(), 1), attention.head_dim,
+          heads * tensor.rank(), attention.heads};
 }
 
 }  // namespace
@@ -21,8 +22,10 @@ std::int64_t first_row(const Communicator& tensor, bool sequence_parallel, const
   return sequence_parallel ? context.tokens() / tensor.size() * tensor.rank() : 0;
 }
 
-AttentionUnit::AttentionUnit(const StageBuilder& builder, std::int64_t layer, const RotaryTable* rotary)
-    : tensor_(builder.tensor()),
+AttentionUnit::AttentionUnit(const StageBuilder& builder, std::int64_t layer, const RotaryTable* rotary,
+                             bool core_recomputed)
+    : TransformerUnit(specs::attention_unit(layer)),
+      tensor_(builder.tensor()),
       sequence_parallel_(builder.sequence_parallel()),
       dropout_(builder.training().dropout, builder.training().seed,
                "dropout." + builder.names().attention_output(layer)) {
@@ -43,9 +46,12 @@ AttentionUnit::AttentionUnit(const StageBuilder& builder, std::int64_t layer, co
                          builder.kv_bias(names.projection(layer, 'v') + ".bias")});
   projections_ =
       std::make_unique<Linear>(weight, bias, tensor_, builder.parallel_input(), LinearOutput::local);
-  core_ = std::make_unique<AttentionCore>(shape_on_this_rank(attention, tensor_.size()), rotary);
-
   const std::string output = names.attention_output(layer);
+  const specs::TrainingSpec& training = builder.training();
+  core_ = std::make_unique<AttentionCore>(
+      shape_on_this_rank(attention, tensor_), AttentionTreatment{training.attention, core_recomputed}, rotary,
+      Dropout(training.attention_dropout, training.seed, "dropout.weights." + output));
+
   ParameterBlock& output_weight =
       builder.add(builder.row_weight(output + ".weight", model.hidden, query_width));
   ParameterBlock* output_bias = nullptr;
@@ -55,14 +61,15 @@ AttentionUnit::AttentionUnit(const StageBuilder& builder, std::int64_t layer, co
                                      builder.parallel_output());
 }
 
-at::Tensor AttentionUnit::forward(const at::Tensor& x, ForwardContext& context) const {
+at::Tensor AttentionUnit::compute(const at::Tensor& x, ForwardContext& context) const {
   const at::Tensor attended = core_->forward(projections_->forward(norm_->forward(x), context), context);
   const at::Tensor output = output_->forward(attended, context);
   return x.add(dropout_.forward(output, first_row(tensor_, sequence_parallel_, context), context));
 }
 
 FeedForwardUnit::FeedForwardUnit(const StageBuilder& builder, std::int64_t layer)
-    : tensor_(builder.tensor()),
+    : TransformerUnit(specs::feed_forward_unit(layer)),
+      tensor_(builder.tensor()),
       sequence_parallel_(builder.sequence_parallel()),
       spec_(builder.model().feed_forward),
       dropout_(builder.training().dropout, builder.training().seed,
@@ -93,7 +100,7 @@ FeedForwardUnit::FeedForwardUnit(const StageBuilder& builder, std::int64_t layer
       std::make_unique<Linear>(output, output_bias, tensor_, LinearInput::local, builder.parallel_output());
 }
 
-at::Tensor FeedForwardUnit::forward(const at::Tensor& x, ForwardContext& context) const {
+at::Tensor FeedForwardUnit::compute(const at::Tensor& x, ForwardContext& context) const {
   const at::Tensor inner = inner_->forward(norm_->forward(x), context);
   const at::Tensor output = output_->forward(activate(inner, spec_.activation, spec_.gated), context);
   return x.add(dropout_.forward(output, first_row(tensor_, sequence_parallel_, context), context));

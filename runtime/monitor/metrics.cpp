@@ -38,10 +38,13 @@ std::string to_json_line(const StepMetrics& metrics) {
       {"loss", metrics.loss},
       {"gradient_norm", metrics.gradient_norm},
       {"learning_rate", metrics.learning_rate},
+      {"loss_scale", metrics.loss_scale},
+      {"updated", metrics.updated},
       {"step_seconds", metrics.step_seconds},
       {"tokens_per_second", metrics.tokens_per_second},
       {"data_wait_seconds", metrics.data_wait_seconds},
       {"peak_tensor_bytes", metrics.peak_tensor_bytes},
+      {"peak_host_bytes", metrics.peak_host_bytes},
   };
   return json.dump();
 }

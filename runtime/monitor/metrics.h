@@ -14,10 +14,13 @@ struct StepMetrics {
   double loss = 0;        ///< nats per target token, of the global batch
   double gradient_norm = 0;
   double learning_rate = 0;
+  double loss_scale = 1;  ///< that the step used; above 1 in fp16 alone
+  bool updated = true;    ///< false: skipped, since something was not finite
   double step_seconds = 0;
   double tokens_per_second = 0;                 ///< of the whole job
   double data_wait_seconds = 0;                 ///< the longest of any rank
   std::vector<std::int64_t> peak_tensor_bytes;  ///< by rank, in this step
+  std::vector<std::int64_t> peak_host_bytes;    ///< likewise, of what is offloaded
 };
 
 /// One line, without its end.

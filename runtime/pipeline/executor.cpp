@@ -85,6 +85,7 @@ ForwardContext PipelineExecutor::make_context(std::int32_t micro_batch, bool tra
   context.step = input_->step;
   context.loss_weight = input_->loss_weights[index];
   context.training = training;
+  context.other_masks_on_replay = other_masks_on_replay;
   return context;
 }
 
@@ -191,7 +192,7 @@ double PipelineExecutor::evaluate(const PipelineInput& input) {
               .receive(stream, schedule_.rank_of_stage(index - 1), tag({index - 1, micro_batch}, forwards))
               .wait();
         }
-        stream = stage.forward(stream, context);
+        stream = stage.forward(stream, context, on_unit_output);
         if (stage.has_output())
           loss += stream.item<double>();
         else if (!on_this_rank(index + 1))

@@ -47,6 +47,9 @@ class PipelineExecutor {
 
   /// Called before each action, for traces and tests.
   std::function<void(const specs::Action&)> on_action;
+  /// Called by `evaluate`.
+  UnitObserver on_unit_output;
+  bool other_masks_on_replay = false;  ///< fault injection
 
  private:
   using Key = std::pair<std::int32_t, std::int32_t>;  ///< stage, micro-batch

@@ -13,6 +13,9 @@ struct FaultSwitches {
   bool mean_of_micro_batches = false;   ///< each micro-batch weighs the same, whatever tokens it counts
   bool local_norm = false;              ///< clipping by each rank's own norm
   bool update_skips_gather = false;     ///< sharded parameters are not gathered after the update
+  bool other_masks_on_replay = false;   ///< a recomputed forward pass drops other elements
+  bool decides_alone = false;           ///< each rank skips a step by its own numbers
+  bool ignores_hysteresis = false;      ///< every overflow shrinks the loss scale
   bool offload_aliases_device = false;  ///< what is offloaded shares the device's memory
   bool padding_in_norm = false;         ///< flat buffers begin with junk, and the norm sums all of them
   bool last_micro_batch_only = false;   ///< a shard keeps the gradients of the last micro-batch alone

@@ -26,6 +26,7 @@
 #include "runtime/monitor/metrics.h"
 #include "runtime/monitor/rank_log.h"
 #include "runtime/monitor/tensor_memory.h"
+#include "runtime/train/non_finite.h"
 #include "runtime/train/run_data.h"
 #include "runtime/train/run_directory.h"
 #include "runtime/train/run_summary.h"
@@ -181,6 +182,7 @@ class TrainingRun {
       metrics_file_ =
           std::make_unique<MetricsFile>(options_.run_directory / "metrics.jsonl", first_step_ - 1);
     peak_bytes_.assign(static_cast<std::size_t>(identity_.world_size), {});
+    host_bytes_.assign(peak_bytes_.size(), 0);
     check_batches(*loader_, consumed_before(first_step_), mesh_->coordinates().data, mesh_->world());
     const std::int64_t every = training().checkpoint_every;
     for (std::int64_t step = first_step_; step <= total_steps(); ++step) {
@@ -245,9 +247,10 @@ class TrainingRun {
     const double data_wait = seconds_since(start);
     const StepResult result = trainer_->step(batch);
     const double seconds = seconds_since(start);
-    const std::int64_t peak = tensor_memory().peak_bytes;
-    if (!result.updated) check_skipped(step, result);
-    const std::vector<StepMeasurement> all = gather_measurements(*metrics_group_, {peak, data_wait});
+    const TensorMemory memory = tensor_memory();
+    if (!result.updated) check_skipped(step, batch, result);
+    const std::vector<StepMeasurement> all =
+        gather_measurements(*metrics_group_, {memory.peak_bytes, memory.host.peak_bytes, data_wait});
     step_seconds_.push_back(seconds);
     if (step == first_step_) summary_.first_loss = result.loss;
     summary_.last_loss = result.loss;
@@ -255,20 +258,21 @@ class TrainingRun {
   }
 
   /// A step that changed nothing: fp16 goes on at a smaller loss scale while there is one, all else ends.
-  void check_skipped(std::int64_t step, const StepResult& result) {
-    if (const std::string culprit = trainer_->first_non_finite_gradient(); !culprit.empty())
-      log_.warning(fmt::format("step {}: the gradient of {} is not finite on this rank", step, culprit));
+  void check_skipped(std::int64_t step, const std::vector<MicroBatch>& batch, const StepResult& result) {
+    const std::string first = first_non_finite(*trainer_, batch, result);
+    const std::string culprit = first.empty() ? "" : "; the first tensor that is not finite is " + first;
+    log_.warning(fmt::format("step {}: skipped at loss scale {}{}", step, result.loss_scale, culprit));
     if (trainer_->loss_scaler().exhausted())
       throw RunError(
           exit_non_finite,
-          fmt::format("step {}: gradients overflow at the smallest loss scale, {}; the weights are "
+          fmt::format("step {}: gradients overflow at the smallest loss scale, {}{}; the weights are "
                       "those of the last step that did not",
-                      step, result.loss_scale));
+                      step, result.loss_scale, culprit));
     if (training().precision == specs::Precision::fp16) return;
     throw RunError(exit_non_finite,
-                   fmt::format("step {}: loss {} and gradient norm {} are not both finite; the "
+                   fmt::format("step {}: loss {} and gradient norm {} are not both finite{}; the "
                                "weights are those of step {}",
-                               step, result.loss, result.gradient_norm, step - 1));
+                               step, result.loss, result.gradient_norm, culprit, step - 1));
   }
 
   void record(std::int64_t step, const StepResult& result, double seconds,
@@ -278,20 +282,25 @@ class TrainingRun {
     metrics.loss = result.loss;
     metrics.gradient_norm = result.gradient_norm;
     metrics.learning_rate = result.learning_rate;
+    metrics.loss_scale = result.loss_scale;
+    metrics.updated = result.updated;
     metrics.step_seconds = seconds;
     metrics.tokens_per_second = static_cast<double>(tokens_per_step()) / seconds;
     for (std::size_t rank = 0; rank < all.size(); ++rank) {
       metrics.data_wait_seconds = std::max(metrics.data_wait_seconds, all[rank].data_wait_seconds);
       metrics.peak_tensor_bytes.push_back(all[rank].peak_tensor_bytes);
+      metrics.peak_host_bytes.push_back(all[rank].peak_host_bytes);
+      host_bytes_[rank] = std::max(host_bytes_[rank], all[rank].peak_host_bytes);
       peak_bytes_[rank].push_back(static_cast<double>(all[rank].peak_tensor_bytes));
     }
     if (metrics_file_) metrics_file_->write(metrics);
     log_.debug(to_json_line(metrics));
     const std::int64_t every = std::max<std::int64_t>(1, total_steps() / progress_lines);
     if (step % every == 0 || step == first_step_ || step == total_steps())
-      say(fmt::format("step {:>6}/{}  loss {:.4f}  gradient norm {:.3f}  {} tokens/s  {:.4f} s\n", step,
+      say(fmt::format("step {:>6}/{}  loss {:.4f}  gradient norm {:.3f}  {} tokens/s  {:.4f} s{}\n", step,
                       total_steps(), result.loss, result.gradient_norm,
-                      with_separators(static_cast<std::int64_t>(metrics.tokens_per_second)), seconds));
+                      with_separators(static_cast<std::int64_t>(metrics.tokens_per_second)), seconds,
+                      result.updated ? "" : fmt::format("  skipped at loss scale {}", result.loss_scale)));
   }
 
   void evaluate() {
@@ -321,10 +330,21 @@ class TrainingRun {
       memory.measured_bytes =
           std::max(memory.measured_bytes, static_cast<std::int64_t>(median(peak_bytes_[rank])));
       memory.predicted_bytes = prediction.device_bytes(static_cast<std::int64_t>(stage));
+      memory.host_bytes = std::max(memory.host_bytes, host_bytes_[rank]);
+      memory.predicted_host_bytes = predicted_host_bytes(static_cast<std::int64_t>(stage));
     }
     summary_.run_directory = options_.run_directory;
     say("\n" + render(summary_));
     log_.info("summary\n" + render(summary_));
+  }
+
+  std::int64_t predicted_host_bytes(std::int64_t pipeline_rank) const {
+    std::int64_t bytes = 0;
+    for (const specs::MemoryEntry& entry : options_.plan.prediction.memory)
+      if (entry.pipeline_rank == pipeline_rank && (entry.location == specs::MemoryLocation::host ||
+                                                   entry.location == specs::MemoryLocation::host_pinned))
+        bytes += entry.bytes;
+    return bytes;
   }
 
   const RunOptions& options_;
@@ -342,6 +362,7 @@ class TrainingRun {
   std::int64_t consumed_at_start_ = 0;
   std::vector<double> step_seconds_;
   std::vector<std::vector<double>> peak_bytes_;  ///< by rank, then by step
+  std::vector<std::int64_t> host_bytes_;         ///< by rank
   RunSummary summary_;
 };
 

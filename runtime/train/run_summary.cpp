@@ -45,6 +45,11 @@ std::string memory_lines(const RunSummary& summary) {
           fmt::format("; {:.1f} MiB in the worst step", static_cast<double>(memory.worst_bytes) / mebibyte);
     text += line(name, fmt::format("{:.1f} MiB a rank, predicted {:.1f} MiB{}{}", measured / mebibyte,
                                    predicted / mebibyte, deviation(measured, predicted), worst));
+    if (memory.host_bytes == 0 && memory.predicted_host_bytes == 0) continue;
+    const auto host = static_cast<double>(memory.host_bytes);
+    const auto predicted_host = static_cast<double>(memory.predicted_host_bytes);
+    text += line("  on the host", fmt::format("{:.1f} MiB a rank, predicted {:.1f} MiB{}", host / mebibyte,
+                                              predicted_host / mebibyte, deviation(host, predicted_host)));
   }
   return text;
 }

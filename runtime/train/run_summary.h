@@ -14,6 +14,8 @@ struct PipelineRankMemory {
   std::int64_t measured_bytes = 0;  ///< of the fullest rank, the median over the steps
   std::int64_t worst_bytes = 0;     ///< of any rank in any step
   std::int64_t predicted_bytes = 0;
+  std::int64_t host_bytes = 0;  ///< of the fullest rank: what is offloaded
+  std::int64_t predicted_host_bytes = 0;
 };
 
 struct RunSummary {

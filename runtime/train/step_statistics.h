@@ -10,6 +10,7 @@ namespace runtime {
 
 struct StepMeasurement {
   std::int64_t peak_tensor_bytes = 0;
+  std::int64_t peak_host_bytes = 0;
   double data_wait_seconds = 0;
 };
 

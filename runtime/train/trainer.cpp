@@ -90,10 +90,12 @@ void Trainer::build() {
     reducer_->hand_over_to([this](std::size_t bucket, std::function<void()> wait_until_whole) {
       optimizer_->gradients_on_their_way(bucket, std::move(wait_until_whole));
     });
-  loss_scaler_ =
-      std::make_unique<LossScaler>(training.loss_scaling, training.precision == specs::Precision::fp16);
+  specs::LossScalingSpec scaling = training.loss_scaling;
+  if (options_.faults.ignores_hysteresis) scaling.hysteresis = 1;
+  loss_scaler_ = std::make_unique<LossScaler>(scaling, training.precision == specs::Precision::fp16);
   executor_ = std::make_unique<PipelineExecutor>(spec_.schedule, mesh_, std::move(by_stage), *reducer_,
                                                  StreamShape{model.hidden, rows_shared, type});
+  executor_->other_masks_on_replay = options_.faults.other_masks_on_replay;
 }
 
 std::int64_t Trainer::target_tokens(const std::vector<MicroBatch>& micro_batches) const {
@@ -124,6 +126,7 @@ StepResult Trainer::compute_gradients(const std::vector<MicroBatch>& micro_batch
   const double loss = executor_->run(input);
   reducer_->finish();
   optimizer_->wait_for_gradients();
+  if (options_.on_gradients) options_.on_gradients(*this);
 
   // One message for both: the loss stands on one rank of each replica, the norm is spread over all.
   const double share = squared_norm_share(registry_, mesh_, sharding_, options_.faults);
@@ -136,6 +139,8 @@ StepResult Trainer::compute_gradients(const std::vector<MicroBatch>& micro_batch
   result.loss_scale = loss_scaler_->scale();
   result.loss = values[0] / result.loss_scale;
   result.gradient_norm = std::sqrt(options_.faults.local_norm ? share : values[1]) / result.loss_scale;
+  result.finite = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+  if (options_.faults.decides_alone) result.finite = std::isfinite(share);
   return result;
 }
 
@@ -145,7 +150,7 @@ StepResult Trainer::step(const std::vector<MicroBatch>& micro_batches) {
     optimizer_->update_early(rate);
   StepResult result = compute_gradients(micro_batches);
   result.learning_rate = rate;
-  result.updated = std::isfinite(result.loss) && std::isfinite(result.gradient_norm);
+  result.updated = result.finite;
   if (result.updated)
     optimizer_->update(
         rate, clip_coefficient(result.gradient_norm, spec_.training.gradient_clip) / result.loss_scale);
@@ -153,18 +158,6 @@ StepResult Trainer::step(const std::vector<MicroBatch>& micro_batches) {
     optimizer_->skip();
   loss_scaler_->update(result.updated);
   return result;
-}
-
-std::string Trainer::first_non_finite_gradient() const {
-  for (const Parameter* parameter : registry_.parameters()) {
-    const Bucket& bucket = registry_.buckets()[static_cast<std::size_t>(parameter->bucket)];
-    const BucketRange part = overlap(*parameter, bucket.shard);
-    if (part.size() == 0) continue;
-    const std::int64_t in_shard = parameter->bucket_offset + part.begin - bucket.shard.begin;
-    if (!bucket.gradient_shard.narrow(0, in_shard, part.size()).isfinite().all().item<bool>())
-      return parameter->name();
-  }
-  return {};
 }
 
 double Trainer::evaluate(const std::vector<MicroBatch>& micro_batches) {

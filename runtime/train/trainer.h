@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -29,9 +30,14 @@ struct TrainerSpec {
   specs::Schedule schedule;  ///< lowered
 };
 
+class Trainer;
+
 struct TrainerOptions {
   bool overlap_reduction = true;  ///< with the last backward
   FaultSwitches faults;
+  /// Called on every rank once the gradients of a step are whole, before anything is decided: for tests that
+  /// spoil some.
+  std::function<void(Trainer&)> on_gradients;
 };
 
 /// Why the runtime cannot build this model, or cut it so, one sentence each; empty where it can. What the
@@ -43,7 +49,8 @@ struct StepResult {
   double gradient_norm = 0;  ///< before clipping
   double learning_rate = 0;
   double loss_scale = 1;  ///< that the step used
-  bool updated = true;    ///< false: loss or gradients were not finite, and nothing was changed
+  bool finite = true;     ///< loss and gradients, on all ranks
+  bool updated = true;    ///< false: they were not finite, and nothing was changed
 };
 
 class Trainer {
@@ -65,17 +72,16 @@ class Trainer {
   /// Logits [sequences · length, vocabulary] without dropout; requires that this rank holds the whole model.
   at::Tensor logits(const MicroBatch& batch) const;
 
-  /// In the order of the forward pass, of the gradients that are whole on this rank; empty where all are
-  /// finite.
-  std::string first_non_finite_gradient() const;
-
   ParameterRegistry& parameters() { return registry_; }
   const ParameterRegistry& parameters() const { return registry_; }
   Optimizer& optimizer() { return *optimizer_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
   LossScaler& loss_scaler() { return *loss_scaler_; }
   GradientReducer& reducer() { return *reducer_; }
   PipelineExecutor& executor() { return *executor_; }
   const Sharding& sharding() const { return sharding_; }
+  /// Those of this rank.
+  const std::vector<std::unique_ptr<StageModel>>& stages() const { return stages_; }
   const TrainerSpec& spec() const { return spec_; }
   const Mesh& mesh() const { return mesh_; }
 

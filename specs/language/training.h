@@ -95,8 +95,9 @@ struct TrainingSpec {
   OptimizerSpec optimizer;
   LearningRateSchedule schedule;
   LossScalingSpec loss_scaling;
-  double gradient_clip = 1.0;  ///< global norm; 0: off
-  double dropout = 0;
+  double gradient_clip = 1.0;    ///< global norm; 0: off
+  double dropout = 0;            ///< of the embedding and of what is added to the residual stream
+  double attention_dropout = 0;  ///< of the attention weights
   AttentionImplementation attention = AttentionImplementation::flash;
   std::int64_t steps = 0;
   double tokens = 0;  ///< the whole training run, for days and cost; 0: not asked

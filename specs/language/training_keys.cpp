@@ -114,7 +114,10 @@ void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
   visitor.table({"loss_scaling", "dynamic loss scaling, fp16 only"},
                 [&training](KeyVisitor& keys) { visit_loss_scaling(keys, training.loss_scaling); });
   visitor.number({"gradient_clip", "largest global norm; 0: off"}, training.gradient_clip, {0, 1e12});
-  visitor.number({"dropout", "probability"}, training.dropout, below_one);
+  visitor.number({"dropout", "probability, of the embedding and what is added to the residual stream"},
+                 training.dropout, below_one);
+  visitor.number({"attention_dropout", "probability, of the attention weights", {}, true},
+                 training.attention_dropout, below_one);
   visitor.integer(
       {"steps", "optimizer updates of a run", "tokens / (global_batch · sequence_length), else 1000"},
       training.steps, {1, most});

@@ -131,6 +131,65 @@ TEST_F(Dsrun, LossThatIsNoNumberEndsTheRunWithItsOwnCode) {
   EXPECT_FALSE(std::filesystem::exists(run_directory() / "checkpoints" / "latest"));
 }
 
+TEST_F(Dsrun, AnOverflowAtTheSmallestLossScaleEndsTheRunAndNamesTheFirstTensorItsLayerAndItsRank) {
+  const auto process = train({.pipeline = 2,
+                              .steps = 200,
+                              .precision = specs::Precision::fp16,
+                              .initial_loss_scale = 0x1p40,
+                              .minimum_loss_scale = 0x1p37});
+  EXPECT_EQ(process->wait(), 12) << process->errors();
+  EXPECT_THAT(process->errors(), HasSubstr("step 5: gradients overflow at the smallest loss scale"));
+  EXPECT_THAT(process->errors(), HasSubstr("the first tensor that is not finite is the gradient of"));
+  EXPECT_THAT(process->errors(), HasSubstr("on rank 1"));
+  // The first overflow is forgiven, each of the others halves.
+  std::vector<double> scales;
+  for (const auto& step : metrics_of(run_directory())) {
+    scales.push_back(step["loss_scale"]);
+    EXPECT_EQ(step["updated"], false);
+  }
+  EXPECT_THAT(scales, testing::ElementsAre(0x1p40, 0x1p40, 0x1p39, 0x1p38));
+  EXPECT_FALSE(std::filesystem::exists(run_directory() / "checkpoints" / "latest"));
+}
+
+TEST_F(Dsrun, AnOffloadedOptimizerGivesTheSameLossesFromLessOfTheDevicesMemory) {
+  ASSERT_EQ(train({.data = 2, .zero_stage = 1})->wait(), 0);
+  const std::vector<double> losses = losses_of(run_directory());
+  const auto resident = metrics_of(run_directory()).back();
+  EXPECT_EQ(resident["peak_host_bytes"], nlohmann::json({0, 0}));
+  const auto process = train({.data = 2, .zero_stage = 1, .offload_eighths = 8}, {"--overwrite"});
+  ASSERT_EQ(process->wait(), 0) << process->errors();
+  EXPECT_EQ(losses_of(run_directory()), losses);
+  EXPECT_THAT(process->output(), HasSubstr("on the host"));
+  const auto offloaded = metrics_of(run_directory()).back();
+  for (const int rank : {0, 1}) {
+    // Moments, weights and gradients of the shard, of which the moments have left the device.
+    const std::int64_t host = offloaded["peak_host_bytes"][rank];
+    EXPECT_EQ(resident["peak_tensor_bytes"][rank].get<std::int64_t>() -
+                  offloaded["peak_tensor_bytes"][rank].get<std::int64_t>(),
+              host / 2);
+  }
+  const auto delayed =
+      train({.data = 2, .zero_stage = 1, .offload_eighths = 8, .delayed_update = true}, {"--overwrite"});
+  ASSERT_EQ(delayed->wait(), 0) << delayed->errors();
+  const std::vector<double> behind = losses_of(run_directory());
+  EXPECT_EQ(behind[0], losses[0]);
+  EXPECT_NE(behind[1], losses[1]) << "the first update is not yet in the weights of the second step";
+  EXPECT_LT(behind.back(), losses.front());
+}
+
+TEST_F(Dsrun, RunsWhatThePlannerMakesOfTheExampleThatOffloads) {
+  const std::string example = std::string(DSPLAN_EXAMPLES) + "/offload.toml";
+  ProcessOptions options;
+  options.arguments = {"plan", example, "-o", "plan.json"};
+  options.directory = folder();
+  Process planner(DSPLAN_PROGRAM, options);
+  ASSERT_EQ(planner.wait(), 0) << planner.errors();
+  EXPECT_THAT(planner.output(), HasSubstr("6/8 of optimizer on cpu"));
+  const auto process = start({"plan.json", "--data", "text.txt", "--run-dir", "run", "--steps", "3"});
+  ASSERT_EQ(process->wait(), 0) << process->errors();
+  EXPECT_THAT(process->output(), HasSubstr("on the host"));
+}
+
 TEST_F(Dsrun, EverySchedulePlannedForTwoStagesGivesTheSameLosses) {
   ASSERT_EQ(train({.pipeline = 2, .steps = 3})->wait(), 0);
   const std::vector<double> losses = losses_of(run_directory());

@@ -36,7 +36,8 @@ specs::ClusterSpec this_machine(std::int64_t devices) {
   core.generation = "cpu";
   core.memory_bytes = std::int64_t{4} << 30;
   core.memory_bytes_per_second = 1e10;
-  for (const auto precision : {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16})
+  for (const auto precision :
+       {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16})
     core.peak_flops[precision] = 1e11;
   specs::NodeSpec node;
   node.name = "localhost";
@@ -61,7 +62,9 @@ specs::TrainingSpec small_training(const SmallPlan& small) {
   specs::TrainingSpec training;
   training.global_batch = global_batch;
   training.sequence_length = 32;
-  training.precision = specs::Precision::fp32;
+  training.precision = small.precision;
+  training.loss_scaling.initial_scale = small.initial_loss_scale;
+  training.loss_scaling.minimum_scale = small.minimum_loss_scale;
   training.optimizer.learning_rate = 3e-3;
   training.schedule.warmup_steps = 2;
   if (small.diverges) {
@@ -84,6 +87,9 @@ specs::Plan make_plan(const SmallPlan& small) {
   regular.pipeline = small.pipeline;
   regular.data = small.data;
   regular.zero.stage = small.zero_stage;
+  if (small.offload_eighths > 0)
+    regular.offload.optimizer = {specs::OffloadDevice::cpu, small.offload_eighths};
+  regular.offload.delayed_update = small.delayed_update;
   regular.schedule = small.schedule;
   regular.virtual_stages = small.virtual_stages;
   regular.recomputation = small.recomputation;

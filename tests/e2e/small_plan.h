@@ -22,6 +22,11 @@ struct SmallPlan {
   specs::Recomputation recomputation = specs::Recomputation::none;
   bool sequence_parallel = false;
   std::int64_t feed_forward_hidden = 64;
+  specs::Precision precision = specs::Precision::fp32;
+  std::int64_t offload_eighths = 0;  ///< of the optimizer's state, to the host
+  bool delayed_update = false;
+  double initial_loss_scale = 65536;
+  double minimum_loss_scale = 1;
   bool diverges = false;  ///< a step so large that the weights overflow
 };
 

@@ -81,6 +81,14 @@ std::vector<TrainingCase> variations(TinyModel model, Arithmetic arithmetic) {
   add(1, 1, 1, [](TrainingCase& c) { c.dropout = 0.1, c.recomputation = specs::Recomputation::full; });
   add(2, 1, 2, [](TrainingCase& c) { c.dropout = 0.1, c.sequence_parallel = true; });
   add(2, 2, 1, [](TrainingCase& c) { c.dropout = 0.1, c.recomputation = specs::Recomputation::full; });
+  add(2, 1, 2, [](TrainingCase& c) { c.attention_dropout = 0.1, c.sequence_parallel = true; });
+  add(2, 2, 1, [](TrainingCase& c) {
+    c.attention_dropout = 0.1, c.attention = specs::AttentionImplementation::unfused;
+    c.recomputation = specs::Recomputation::selective;
+  });
+  add(1, 2, 2, [](TrainingCase& c) { c.attention = specs::AttentionImplementation::unfused; });
+  add(1, 2, 2, [](TrainingCase& c) { c.offload_eighths = 3, c.zero_stage = 1; });
+  add(2, 2, 1, [](TrainingCase& c) { c.offload_eighths = 8, c.sequence_parallel = true; });
   return cases;
 }
 

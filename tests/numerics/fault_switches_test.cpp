@@ -68,6 +68,13 @@ TEST_F(FaultSwitch, ClippingByALocalNormIsNoticed) {
   expect_noticed(placement(1, 2, 1), [](FaultSwitches& faults) { faults.local_norm = true; });
 }
 
+TEST_F(FaultSwitch, AReplayThatDropsOtherElementsIsNoticed) {
+  TrainingCase training = placement(1, 1, 1);
+  training.dropout = training.attention_dropout = 0.1;
+  training.recomputation = specs::Recomputation::full;
+  expect_noticed(training, [](FaultSwitches& faults) { faults.other_masks_on_replay = true; });
+}
+
 TEST_F(FaultSwitch, AnUpdateThatGathersNoParametersIsNoticed) {
   TrainingCase training = placement(1, 1, 2);
   training.zero_stage = 1;

@@ -25,9 +25,15 @@ class MatrixTest : public PoolFixture<4> {
     single.precision = training.precision;
     single.optimizer = training.optimizer;
     single.dropout = training.dropout;
+    single.attention_dropout = training.attention_dropout;
+    single.attention = training.attention;
     single.gradient_clip = training.gradient_clip;
     single.steps = training.steps;
-    const std::string key = single.name() + std::to_string(single.gradient_clip);
+    single.warmup_steps = training.warmup_steps;
+    single.initial_loss_scale = training.initial_loss_scale;
+    single.loss_scale_window = training.loss_scale_window;
+    single.spoiled_steps = training.spoiled_steps;
+    const std::string key = to_bytes(single);
     const auto known = references_.find(key);
     if (known != references_.end()) return known->second;
     return references_.emplace(key, train(*pool_, single)).first->second;

@@ -59,8 +59,12 @@ std::string TrainingCase::name() const {
   if (recomputation != specs::Recomputation::none)
     text += fmt::format(" recompute-{}", specs::name_of(recomputation));
   if (dropout > 0) text += " dropout";
+  if (attention_dropout > 0) text += " attention-dropout";
+  if (attention != specs::AttentionImplementation::flash)
+    text += fmt::format(" {}", specs::name_of(attention));
   if (offload_eighths > 0) text += fmt::format(" offload-{}/8", offload_eighths);
   if (delayed_update) text += " delayed";
+  if (spoiled_steps > 0) text += fmt::format(" overflow-on-{}", spoiled_rank);
   if (!overlap_reduction) text += " no-overlap";
   return text;
 }
@@ -99,11 +103,15 @@ specs::TrainingSpec training_of(const TrainingCase& training) {
       training.precision == specs::Precision::fp64 ? specs::Precision::fp64 : specs::Precision::fp32;
   spec.optimizer.type = training.optimizer;
   spec.optimizer.learning_rate = training.optimizer == specs::OptimizerKind::sgd ? 0.1 : 1e-3;
-  spec.schedule.warmup_steps = 2;
+  spec.schedule.warmup_steps = training.warmup_steps;
+  spec.loss_scaling.initial_scale = training.initial_loss_scale;
+  spec.loss_scaling.window = training.loss_scale_window;
   spec.schedule.decay = specs::LearningRateDecay::cosine;
   spec.steps = 100;
   spec.gradient_clip = training.gradient_clip;
   spec.dropout = training.dropout;
+  spec.attention_dropout = training.attention_dropout;
+  spec.attention = training.attention;
   return spec;
 }
 

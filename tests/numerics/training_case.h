@@ -45,8 +45,15 @@ struct TrainingCase {
   bool delayed_update = false;
   bool overlap_reduction = true;
   double dropout = 0;
+  double attention_dropout = 0;
+  specs::AttentionImplementation attention = specs::AttentionImplementation::flash;
   double gradient_clip = 0.5;  ///< below the norms of these runs: clipping is at work
   std::int64_t steps = 5;
+  std::int64_t warmup_steps = 2;
+  double initial_loss_scale = 65536;
+  std::int64_t loss_scale_window = 1000;
+  std::uint64_t spoiled_steps = 0;  ///< bit n: the gradients of step n become infinite
+  std::int64_t spoiled_rank = 0;    ///< on this rank
   FaultSwitches faults;
 
   std::int64_t ranks() const { return tensor * pipeline * data; }

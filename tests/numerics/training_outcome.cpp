@@ -143,13 +143,24 @@ std::string train_job(WorkerContext& context, const std::string& request) {
   if (const auto refusals = training_refusals(spec); !refusals.empty())
     throw std::runtime_error(refusals.front());
   const Mesh mesh(spec.placement, context.groups);
-  Trainer trainer(std::move(spec), mesh, {training.overlap_reduction, training.faults});
+  std::int64_t spoiling = 0;
+  TrainerOptions options{training.overlap_reduction, training.faults, {}};
+  options.on_gradients = [&](Trainer& spoiled) {
+    const bool spoils = mesh.rank() == training.spoiled_rank && (training.spoiled_steps >> spoiling & 1) != 0;
+    ++spoiling;
+    if (!spoils) return;
+    for (const StatePart& part : spoiled.optimizer().parts())
+      part.device_gradient.fill_(std::numeric_limits<double>::infinity());
+  };
+  Trainer trainer(std::move(spec), mesh, std::move(options));
   Writer out;
   out.number(training.steps);
   for (std::int64_t step = 0; step < training.steps; ++step) {
     const StepResult result = trainer.step(batches_of(training, step, mesh.coordinates().data));
     out.real(result.loss);
     out.real(result.gradient_norm);
+    out.real(result.learning_rate);
+    out.real(result.loss_scale);
     if (step == 0) write_pieces(out, trainer, true);
   }
   write_pieces(out, trainer, false);
@@ -223,12 +234,18 @@ TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
     for (std::int64_t step = 0; step < steps; ++step) {
       const double loss = in.real();
       const double norm = in.real();
+      const double rate = in.real();
+      const double scale = in.real();
       if (first) {
         outcome.losses.push_back(loss);
         outcome.gradient_norms.push_back(norm);
+        outcome.learning_rates.push_back(rate);
+        outcome.loss_scales.push_back(scale);
       } else if (outcome.losses[static_cast<std::size_t>(step)] != loss ||
-                 outcome.gradient_norms[static_cast<std::size_t>(step)] != norm) {
-        outcome.defects.push_back(fmt::format("ranks report different losses or norms in step {}", step));
+                 outcome.gradient_norms[static_cast<std::size_t>(step)] != norm ||
+                 outcome.learning_rates[static_cast<std::size_t>(step)] != rate ||
+                 outcome.loss_scales[static_cast<std::size_t>(step)] != scale) {
+        outcome.defects.push_back(fmt::format("ranks report different figures in step {}", step));
       }
       if (step == 0) gradients.read_pieces(in);
     }

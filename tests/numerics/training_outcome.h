@@ -16,8 +16,10 @@ using Tensors = std::map<std::string, std::vector<double>>;  ///< flat, full sha
 struct TrainingOutcome {
   std::vector<double> losses;
   std::vector<double> gradient_norms;
-  Tensors gradients;  ///< of the first step, before clipping
-  Tensors weights;    ///< after the last step
+  std::vector<double> learning_rates;
+  std::vector<double> loss_scales;  ///< that each step used
+  Tensors gradients;                ///< of the first step, before clipping
+  Tensors weights;                  ///< after the last step
   /// Elements that no rank gave, or ranks that hold copies of an element and disagree in any bit.
   std::vector<std::string> defects;
 };

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/mesh/mesh.h"
+#include "runtime/train/non_finite.h"
 #include "tests/runtime/model/tiny_models.h"
 
 namespace runtime {
@@ -24,7 +25,7 @@ TEST(SkippedStep, AnOverflowChangesNothingButTheScale) {
   const at::Tensor before = trainer.parameters().buckets().front().values.clone();
   const StepResult skipped = trainer.step(batch(29));
   EXPECT_FALSE(skipped.updated);
-  EXPECT_FALSE(trainer.first_non_finite_gradient().empty());
+  EXPECT_FALSE(first_non_finite(trainer, batch(29), skipped).empty());
   EXPECT_TRUE(at::equal(trainer.parameters().buckets().front().values, before));
   EXPECT_EQ(trainer.optimizer().updates(), 0);
   EXPECT_EQ(trainer.loss_scaler().scale(), 5e8);
@@ -43,13 +44,36 @@ TEST(SkippedStep, TrainingGoesOnOnceTheScaleFits) {
   EXPECT_NEAR(result.loss, std::log(29.0), 0.1);
 }
 
-TEST(SkippedStep, ANonFiniteWeightIsNamedByItsGradient) {
+TEST(SkippedStep, TheFirstTensorThatIsNotFiniteIsNamedWithLayerAndRank) {
   const Mesh mesh = Mesh::single();
-  Trainer trainer(single_process(gpt()), mesh);
-  trainer.parameters().find("transformer.ln_f.weight")->value.fill_(std::numeric_limits<double>::infinity());
-  EXPECT_FALSE(trainer.step(batch(29)).updated);
-  EXPECT_EQ(trainer.optimizer().updates(), 0);
-  EXPECT_FALSE(trainer.first_non_finite_gradient().empty());
+  const auto first_after = [&](auto spoil) {
+    TrainerOptions options;
+    options.on_gradients = [&](Trainer& trainer) { spoil(trainer, true); };
+    Trainer trainer(single_process(gpt()), mesh, options);
+    spoil(trainer, false);
+    const StepResult result = trainer.step(batch(29));
+    EXPECT_FALSE(result.updated);
+    EXPECT_EQ(trainer.optimizer().updates(), 0);
+    return first_non_finite(trainer, batch(29), result);
+  };
+  const auto infinite = [](const at::Tensor& tensor) {
+    tensor.fill_(std::numeric_limits<double>::infinity());
+  };
+  EXPECT_EQ(first_after([&](Trainer& trainer, bool) {
+              infinite(trainer.parameters().find("transformer.h.1.mlp.c_fc.weight")->value);
+            }),
+            "the output of the feed-forward network of layer 1 on rank 0");
+  EXPECT_EQ(first_after([&](Trainer& trainer, bool) {
+              infinite(trainer.parameters().find("transformer.ln_f.weight")->value);
+            }),
+            "the loss on rank 0");
+  // Backward comes to the higher layer first.
+  EXPECT_EQ(first_after([&](Trainer& trainer, bool gradients_are_whole) {
+              if (!gradients_are_whole) return;
+              for (const char* name : {"transformer.h.0.ln_1.weight", "transformer.h.1.attn.q_proj.weight"})
+                infinite(trainer.parameters().find(name)->gradient);
+            }),
+            "the gradient of transformer.h.1.attn.q_proj.weight (layer 1) on rank 0");
 }
 
 }  // namespace

@@ -33,10 +33,11 @@ class RecordsTest : public testing::Test {
 };
 
 TEST_F(RecordsTest, AStepIsOneJsonLineWithUnitsInItsKeys) {
-  StepMetrics metrics{7, 2.5, 0.75, 1e-3, 0.5, 4096, 0.01, {100, 200}};
+  StepMetrics metrics{7, 2.5, 0.75, 1e-3, 8, false, 0.5, 4096, 0.01, {100, 200}, {30, 0}};
   EXPECT_EQ(to_json_line(metrics),
-            R"({"step":7,"loss":2.5,"gradient_norm":0.75,"learning_rate":0.001,"step_seconds":0.5,)"
-            R"("tokens_per_second":4096.0,"data_wait_seconds":0.01,"peak_tensor_bytes":[100,200]})");
+            R"({"step":7,"loss":2.5,"gradient_norm":0.75,"learning_rate":0.001,"loss_scale":8.0,)"
+            R"("updated":false,"step_seconds":0.5,"tokens_per_second":4096.0,"data_wait_seconds":0.01,)"
+            R"("peak_tensor_bytes":[100,200],"peak_host_bytes":[30,0]})");
 }
 
 TEST_F(RecordsTest, AResumedRunHasEachStepOnce) {

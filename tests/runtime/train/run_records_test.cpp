@@ -42,6 +42,16 @@ TEST(RunSummary, ShowsFiguresBesideThePredictedOnes) {
       "  logs                runs/quick/logs\n");
 }
 
+TEST(RunSummary, ShowsWhatLiesOnTheHost) {
+  RunSummary summary;
+  summary.memory = {{.measured_bytes = 1 << 20,
+                     .predicted_bytes = 1 << 20,
+                     .host_bytes = 3 << 20,
+                     .predicted_host_bytes = 4 << 20}};
+  EXPECT_THAT(render(summary),
+              HasSubstr("    on the host       3.0 MiB a rank, predicted 4.0 MiB (-25.0 %)\n"));
+}
+
 TEST(RunSummary, SaysWhereTheLossIsNotBelowTheEntropyAndShowsEachStage) {
   RunSummary summary;
   summary.evaluated = true;
