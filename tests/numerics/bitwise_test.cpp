@@ -107,7 +107,7 @@ TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {
       expect_same(on_device, offloaded);
     }
   };
-  for (const std::int64_t zero_stage : {0, 1})
+  for (const std::int64_t zero_stage : {0, 1, 2})
     for (const specs::Precision precision :
          {specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16}) {
       TrainingCase training = base(1, 1, 2);

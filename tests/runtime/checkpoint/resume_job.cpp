@@ -47,6 +47,16 @@ json pieces_of(Trainer& trainer) {
   return pieces;
 }
 
+std::string tokens_of(const std::vector<MicroBatch>& batches) {
+  std::string text;
+  for (const MicroBatch& batch : batches) {
+    const at::Tensor tokens = batch.tokens.contiguous();
+    for (std::int64_t i = 0; i < tokens.numel(); ++i)
+      text += fmt::format("{} ", tokens.const_data_ptr<std::int64_t>()[i]);
+  }
+  return text;
+}
+
 std::string train(WorkerContext& context, const std::string& text) {
   const json request = json::from_msgpack(text);
   const auto& bytes = request.at("training").get_binary();
@@ -63,7 +73,12 @@ std::string train(WorkerContext& context, const std::string& text) {
   if (!data) throw std::runtime_error(data.diagnostics.render());
   const BatchLoader loader(*data, spec, placement, mesh.coordinates().data);
 
-  json outcome{{"first_step", 1}, {"losses", json::array()}, {"passed_over", json::array()}};
+  json outcome{{"first_step", 1},
+               {"losses", json::array()},
+               {"learning_rates", json::array()},
+               {"loss_scales", json::array()},
+               {"samples", json::array()},
+               {"passed_over", json::array()}};
   std::int64_t done = 0;
   if (request.at("resume").get<bool>()) {
     const auto loaded = resume_trainer(checkpoints, trainer);
@@ -78,7 +93,11 @@ std::string train(WorkerContext& context, const std::string& text) {
     std::vector<MicroBatch> batch;
     for (std::int64_t m = 0; m < loader.micro_batches(); ++m)
       batch.push_back(loader.training(done * spec.global_batch, m));
-    outcome["losses"].push_back(trainer.step(batch).loss);
+    const StepResult result = trainer.step(batch);
+    outcome["losses"].push_back(result.loss);
+    outcome["learning_rates"].push_back(result.learning_rate);
+    outcome["loss_scales"].push_back(result.loss_scale);
+    outcome["samples"].push_back(tokens_of(batch));
     ++done;
     if (done == request.at("save_at").get<std::int64_t>())
       save_trainer(checkpoints, trainer, {done, done * spec.global_batch, "hash"});
@@ -133,6 +152,9 @@ ResumeOutcome run(WorkerPool& pool, const ResumeRequest& request) {
     const json value = json::from_msgpack(result.value);
     value.at("first_step").get_to(outcome.first_step);
     value.at("losses").get_to(outcome.losses);
+    value.at("learning_rates").get_to(outcome.learning_rates);
+    value.at("loss_scales").get_to(outcome.loss_scales);
+    if (outcome.samples.empty()) value.at("samples").get_to(outcome.samples);
     value.at("held_back_loss").get_to(outcome.held_back_loss);
     value.at("passed_over").get_to(outcome.passed_over);
     add(value.at("at_start"), outcome.at_start, start_seen, outcome.defects);

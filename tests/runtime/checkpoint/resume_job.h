@@ -27,8 +27,11 @@ using WholeTensors = std::map<std::string, std::string>;
 struct ResumeOutcome {
   std::string error;            ///< of the first rank that threw
   std::int64_t first_step = 1;  ///< after the loaded checkpoint
-  std::vector<double> losses;   ///< of the steps trained
-  double held_back_loss = 0;    ///< after the last step
+  std::vector<double> learning_rates;
+  std::vector<double> loss_scales;
+  std::vector<std::string> samples;  ///< the tokens of the first rank's micro-batches, by step
+  std::vector<double> losses;        ///< of the steps trained
+  double held_back_loss = 0;         ///< after the last step
   std::vector<std::string> passed_over;
   WholeTensors at_start;  ///< before the first step
   WholeTensors at_end;

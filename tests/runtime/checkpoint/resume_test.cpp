@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -96,6 +98,47 @@ TEST_F(ResumeTest, SoIsOneIn16BitsWithMasterWeightsOneWithMomentumAndOneIn64Bits
   expect_same_after_resume(training);
   training.precision = specs::Precision::fp64;
   expect_same_after_resume(training);
+}
+
+/// fp16, where the scale grows until gradients overflow, shrinks and grows again: 20 steps against 10 and 10.
+TEST_F(ResumeTest, AResumedRunGoesOnWithItsLossScaleAndLearningRate) {
+  TrainingCase training = layout(1, 2, 2, 1);
+  training.precision = specs::Precision::fp16;
+  training.warmup_steps = 15;
+  training.initial_loss_scale = 0x1p16;
+  training.loss_scale_window = 2;
+  const ResumeOutcome whole = train(training, "scaled", 20, 10);
+  ASSERT_EQ(whole.error, "");
+  const auto& scales = whole.loss_scales;
+  const std::vector<double> second_half(scales.begin() + 10, scales.end());
+  EXPECT_GT(*std::max_element(scales.begin(), scales.begin() + 10), 0x1p16) << "the scale has not grown";
+  EXPECT_TRUE(std::adjacent_find(second_half.begin(), second_half.end(), std::greater<>()) !=
+              second_half.end())
+      << "no overflow after the checkpoint";
+  const ResumeOutcome resumed = resume(training, "scaled", 20);
+  ASSERT_EQ(resumed.error, "");
+  EXPECT_EQ(resumed.loss_scales, second_half);
+  EXPECT_EQ(resumed.learning_rates,
+            std::vector<double>(whole.learning_rates.begin() + 10, whole.learning_rates.end()));
+  EXPECT_EQ(resumed.losses, std::vector<double>(whole.losses.begin() + 10, whole.losses.end()));
+  EXPECT_TRUE(resumed.at_end == whole.at_end);
+}
+
+/// Dropout, shuffled samples, warm-up, four micro-batches a step, an epoch of less than four steps.
+TEST_F(ResumeTest, AResumedRunReadsTheSamplesThatWouldHaveComeNext) {
+  TrainingCase training = layout(1, 1, 1, 0);
+  training.dropout = training.attention_dropout = 0.1;
+  training.warmup_steps = 15;
+  ASSERT_EQ(training.micro_batches(), 4);
+  const ResumeOutcome whole = train(training, "samples", 20, 10);
+  ASSERT_EQ(whole.error, "");
+  const ResumeOutcome resumed = resume(training, "samples", 20);
+  ASSERT_EQ(resumed.error, "");
+  EXPECT_EQ(resumed.samples, std::vector<std::string>(whole.samples.begin() + 10, whole.samples.end()));
+  EXPECT_EQ(resumed.learning_rates,
+            std::vector<double>(whole.learning_rates.begin() + 10, whole.learning_rates.end()));
+  EXPECT_EQ(resumed.losses, std::vector<double>(whole.losses.begin() + 10, whole.losses.end()));
+  EXPECT_TRUE(resumed.at_end == whole.at_end);
 }
 
 TEST_F(ResumeTest, SoIsOneWhoseOptimizerIsOffloadedWhollyOrInPart) {
