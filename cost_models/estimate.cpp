@@ -64,13 +64,27 @@ std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(std::l
 struct Estimator::State {
   std::vector<CostInputs> inputs;  ///< by device group
   std::vector<std::unique_ptr<Memo<LayerKey, LayerCosts>>> layers;
+  // Experts have degrees of their own; what they do not touch is priced once for all of them.
+  std::vector<std::unique_ptr<Memo<LayerKey, LayerCosts>>> layers_without_mixture;
+  std::vector<std::unique_ptr<Memo<LayerKey, UnitCost>>> mixtures;
+  std::int64_t parameters = 0;
   Memo<CutKey, PipelineCut> cuts;
   ScheduleOrders orders;
   double noncausal_flops_per_token = 0;
   double causal_flops_per_token = 0;
 
   const LayerCosts& layer(std::size_t group, const LayerKey& key) {
-    return layers[group]->get(key, [&] { return layer_costs(inputs[group], key); });
+    return layers[group]->get(key, [&] { return combine(group, key); });
+  }
+  LayerCosts combine(std::size_t group, const LayerKey& key) {
+    if (!inputs[group].model.mixture) return layer_costs(inputs[group], key);
+    LayerKey dense = key;
+    dense.expert = dense.expert_tensor = 1;
+    LayerCosts costs = layers_without_mixture[group]->get(
+        dense, [&] { return layer_costs_without_mixture(inputs[group], dense); });
+    const LayerKey experts = mixture_key(key);
+    costs.mixture = mixtures[group]->get(experts, [&] { return mixture_cost(inputs[group], experts); });
+    return costs;
   }
 };
 
@@ -84,7 +98,10 @@ Estimator::Estimator(const specs::Experiment& experiment, const StackProfile& pr
     state_->inputs.push_back(
         make_cost_inputs(experiment, profile, constants, static_cast<std::int64_t>(group)));
     state_->layers.push_back(std::make_unique<Memo<LayerKey, LayerCosts>>());
+    state_->layers_without_mixture.push_back(std::make_unique<Memo<LayerKey, LayerCosts>>());
+    state_->mixtures.push_back(std::make_unique<Memo<LayerKey, UnitCost>>());
   }
+  state_->parameters = total_parameters(experiment.model);
   const double length = static_cast<double>(experiment.training.sequence_length);
   state_->causal_flops_per_token = model_flops_per_token(experiment.model, length);
   state_->noncausal_flops_per_token = model_flops_per_token(experiment.model, length, {.causal = false});
@@ -96,26 +113,51 @@ Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
 const StackProfile& Estimator::profile() const { return state_->inputs.front().profile; }
 
+const CostInputs& Estimator::inputs() const { return state_->inputs.front(); }
+
+LayerCosts Estimator::layer(const LayerKey& key) const {
+  if (!inputs().model.mixture) return state_->layer(0, key);
+  return state_->combine(0, key);
+}
+
+const PipelineCut& Estimator::cut_of(const specs::RegularPlacement& placement) const {
+  const CutKey key{placement.pipeline, placement.virtual_stages, placement.schedule, placement.recomputation,
+                   placement.recomputed_modules};
+  const specs::ModelSpec& model = inputs().model;
+  return state_->cuts.get(key, [&] {
+    return pipeline_cut(model, specs::regular_placement(placement, specs::block_count(model)));
+  });
+}
+
 QuickCost Estimator::quick(const specs::RegularPlacement& placement) const {
+  QuickCost quick = quick_memory(placement);
+  const CostInputs& inputs = state_->inputs.front();
+  quick.step_seconds =
+      regular_step_seconds(inputs, state_->layer(0, layer_key(placement)), job_shape(inputs, placement),
+                           shard_key(placement), cut_of(placement), state_->orders);
+  return quick;
+}
+
+QuickCost Estimator::quick_memory(const specs::RegularPlacement& placement) const {
   const CostInputs& inputs = state_->inputs.front();
   const LayerCosts& costs = state_->layer(0, layer_key(placement));
-  const CutKey cut{placement.pipeline, placement.virtual_stages, placement.schedule, placement.recomputation,
-                   placement.recomputed_modules};
-  const PipelineCut& runs = state_->cuts.get(cut, [&] {
-    return pipeline_cut(inputs.model, specs::regular_placement(placement, specs::block_count(inputs.model)));
-  });
   const ShardKey shards = shard_key(placement);
   const JobShape job = job_shape(inputs, placement);
   QuickCost quick;
-  for (const RankRun& run : runs.ranks) {
+  for (const RankRun& run : cut_of(placement).ranks) {
     const RankMemory memory = rank_memory(inputs, rank_load(job, costs, run.counts, shards, run.first_rank,
                                                             placement.tensor, inputs.model.tied_embeddings));
     quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
     quick.peak_host_bytes_per_node =
         std::max(quick.peak_host_bytes_per_node, whole_bytes(memory.host_total() * inputs.devices_per_node));
   }
-  quick.step_seconds = regular_step_seconds(inputs, costs, job, shards, runs, state_->orders);
   return quick;
+}
+
+double Estimator::quick_bound(const specs::RegularPlacement& placement) const {
+  const CostInputs& inputs = state_->inputs.front();
+  return regular_step_bound(inputs, state_->layer(0, layer_key(placement)), job_shape(inputs, placement),
+                            shard_key(placement), cut_of(placement));
 }
 
 namespace {
@@ -324,31 +366,44 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
 
 namespace {
 
-void add_goodput(const CostInputs& inputs, double nodes, specs::CostBreakdown& breakdown) {
+void add_goodput(const CostInputs& inputs, std::int64_t parameters, double nodes, double step_seconds,
+                 JobFigures& figures) {
   const specs::TrainingSpec& training = inputs.training;
   const bool adam = training.optimizer.type == specs::OptimizerKind::adamw;
   const double full = std::max(4.0, inputs.element_bytes);
-  breakdown.checkpoint_bytes = checkpoint_bytes(total_parameters(inputs.model), full, (adam ? 2 : 1) * full);
+  figures.checkpoint_bytes = checkpoint_bytes(parameters, full, (adam ? 2 : 1) * full);
   const specs::StorageSpec& storage = inputs.cluster.storage;
   const double of_nodes = storage.node_write_bytes_per_second * nodes;
   const double rate = storage.write_bytes_per_second <= 0 ? of_nodes
                       : of_nodes <= 0                     ? storage.write_bytes_per_second
                                       : std::min(of_nodes, storage.write_bytes_per_second);
   if (rate <= 0) return;
-  breakdown.checkpoint_seconds = static_cast<double>(breakdown.checkpoint_bytes) / rate;
-  breakdown.checkpoint_stall_seconds = breakdown.checkpoint_seconds;  // written while training waits
+  figures.checkpoint_seconds = static_cast<double>(figures.checkpoint_bytes) / rate;
+  const double stall = figures.checkpoint_seconds;  // written while training waits
   const double between_failures = mean_seconds_between_failures(inputs.cluster.failures_per_node_hour, nodes);
-  double interval = static_cast<double>(training.checkpoint_every) * breakdown.step_seconds;
+  double interval = static_cast<double>(training.checkpoint_every) * step_seconds;
   if (interval == 0 && between_failures > 0) {
-    interval = best_checkpoint_interval_seconds(breakdown.checkpoint_stall_seconds, between_failures);
-    breakdown.checkpoint_every_steps =
-        std::max<std::int64_t>(1, std::llround(interval / breakdown.step_seconds));
+    interval = best_checkpoint_interval_seconds(stall, between_failures);
+    figures.checkpoint_every_steps = std::max<std::int64_t>(1, std::llround(interval / step_seconds));
   }
-  breakdown.goodput_fraction = goodput_fraction(interval, breakdown.checkpoint_stall_seconds,
-                                                between_failures, inputs.cluster.restart_seconds);
+  figures.goodput_fraction =
+      goodput_fraction(interval, stall, between_failures, inputs.cluster.restart_seconds);
 }
 
 }  // namespace
+
+JobFigures Estimator::job_figures(double step_seconds, std::int64_t world_size) const {
+  const CostInputs& inputs = state_->inputs.front();
+  const specs::NodeSpec& node = inputs.cluster.groups.front().node;
+  const double devices = static_cast<double>(world_size);
+  const double nodes = std::ceil(devices / static_cast<double>(node.devices));
+  JobFigures figures;
+  figures.cost_per_step_dollars = nodes * node.price_per_hour_dollars * step_seconds / 3600;
+  figures.energy_per_step_joules =
+      (devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts) * step_seconds;
+  add_goodput(inputs, state_->parameters, nodes, step_seconds, figures);
+  return figures;
+}
 
 void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBreakdown& breakdown) const {
   const CostInputs& inputs = state_->inputs.front();
@@ -365,11 +420,13 @@ void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBr
   if (peak != node.device.peak_flops.end() && peak->second > 0)
     breakdown.model_flops_utilization =
         breakdown.noncausal_model_flops_per_step / (step * devices * peak->second);
-  const double nodes = std::ceil(devices / static_cast<double>(node.devices));
-  breakdown.cost_per_step_dollars = nodes * node.price_per_hour_dollars * step / 3600;
-  breakdown.energy_per_step_joules =
-      (devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts) * step;
-  add_goodput(inputs, nodes, breakdown);
+  const JobFigures figures = job_figures(step, placement.world_size());
+  breakdown.cost_per_step_dollars = figures.cost_per_step_dollars;
+  breakdown.energy_per_step_joules = figures.energy_per_step_joules;
+  breakdown.checkpoint_bytes = figures.checkpoint_bytes;
+  breakdown.checkpoint_seconds = breakdown.checkpoint_stall_seconds = figures.checkpoint_seconds;
+  if (figures.checkpoint_every_steps > 0) breakdown.checkpoint_every_steps = figures.checkpoint_every_steps;
+  breakdown.goodput_fraction = figures.goodput_fraction;
   if (training.tokens > 0) {
     const double steps = training.tokens / tokens;
     breakdown.run_seconds = steps * step;

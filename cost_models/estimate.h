@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cost_models/constants.h"
+#include "cost_models/layer_cost.h"
 #include "cost_models/schedule_path.h"
 #include "cost_models/stack_profile.h"
 #include "cost_models/stage_cost.h"
@@ -18,6 +19,18 @@
 #include "specs/plan/placement.h"
 
 namespace cost_models {
+
+struct PipelineCut;
+
+/// What follows from a step time and the devices in use.
+struct JobFigures {
+  double cost_per_step_dollars = 0;
+  double energy_per_step_joules = 0;
+  double goodput_fraction = 1;
+  double checkpoint_seconds = 0;
+  std::int64_t checkpoint_bytes = 0;
+  std::int64_t checkpoint_every_steps = 0;  ///< 0: as the recipe says
+};
 
 /// What the search compares; no term-by-term account and no allocation.
 struct QuickCost {
@@ -57,6 +70,17 @@ class Estimator {
 
   /// The same numbers for a regular placement, to rounding. Safe to call from several threads.
   QuickCost quick(const specs::RegularPlacement& placement) const;
+  /// Its memory alone, the step left at 0.
+  QuickCost quick_memory(const specs::RegularPlacement& placement) const;
+  /// Seconds that its step does not go below; no simulation.
+  double quick_bound(const specs::RegularPlacement& placement) const;
+
+  /// Cost, energy and goodput of a step of so many seconds; each grows with it, or stays. No allocation.
+  JobFigures job_figures(double step_seconds, std::int64_t world_size) const;
+
+  /// What the formulas are given, and the cost of a layer, remembered; for bounds made of the same formulas.
+  const CostInputs& inputs() const;
+  LayerCosts layer(const LayerKey& key) const;
 
   /// Device memory that training may use on a group's devices: the catalog's size, which is what the
   /// driver reports to a process. A
@@ -71,6 +95,8 @@ class Estimator {
 
  private:
   void add_job_figures(const specs::Placement& placement, specs::CostBreakdown& breakdown) const;
+
+  const PipelineCut& cut_of(const specs::RegularPlacement& placement) const;
 
   struct PricedStages;
   PricedStages price_stages(const specs::Placement& placement) const;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <numeric>
 
 namespace cost_models {
 namespace {
@@ -52,18 +53,18 @@ class LayerPricer {
     degrees_.expert_tensor = key.expert_tensor;
   }
 
-  LayerCosts price() const {
+  LayerCosts price_without_mixture() const {
     LayerCosts costs;
     costs.attention = attention(false);
     if (in_.model.encoder_layers > 0) costs.encoder_attention = attention(true);
     costs.feed_forward = feed_forward();
-    if (in_.model.mixture) costs.mixture = mixture();
     costs.embedding = embedding();
     costs.output = output();
     costs.prediction = prediction_parameters(in_.model);
     costs.tied_table = tied_table_parameters(in_.model, degrees_);
     return costs;
   }
+  UnitCost price_mixture() const { return in_.model.mixture ? mixture() : UnitCost{}; }
 
  private:
   double bandwidth() const { return in_.memory_bound.bytes_per_second; }
@@ -76,7 +77,7 @@ class LayerPricer {
   PassSeconds tensor_exchange(double degree, double blocks) const {
     if (degree <= 1) return {};
     const RankGroup group =
-        rank_group(degree, stride(specs::MeshAxis::tensor), in_.links.tensor.domain_devices);
+        rank_group(degree, static_cast<double>(key_.tensor_stride), in_.links.tensor.domain_devices);
     const double bytes = element() * tokens_ * sizes_.hidden;
     const CollectiveSeconds one =
         key_.sequence_parallel || in_.links.tensor.measured.empty()
@@ -90,10 +91,6 @@ class LayerPricer {
             blocks * (backward * one.transfer + one.latency)};
   }
   static CollectiveSeconds half(CollectiveSeconds whole) { return {whole.latency / 2, whole.transfer / 2}; }
-
-  double stride(specs::MeshAxis axis) const {
-    return axis_stride(key_.order, axis, tensor_, context_, /*data=*/1);
-  }
 
   double tensor_launch(double degree) const {
     return degree > 1 ? in_.launch.tensor_seconds * std::pow(degree / 4, in_.launch.tensor_exponent) : 0;
@@ -197,7 +194,7 @@ class LayerPricer {
     const double width = sizes_.latent ? sizes_.heads * (sizes_.query_key_dim + sizes_.value_dim) / t
                                        : 2 * sizes_.kv_heads * sizes_.head_dim / t;
     const RankGroup group =
-        rank_group(context_, stride(specs::MeshAxis::context), in_.links.context.domain_devices);
+        rank_group(context_, static_cast<double>(key_.context_stride), in_.links.context.domain_devices);
     const LinkRates& links = in_.links.context;
     // A hop that leaves the domain paces the whole ring.
     const double rate = group.domains() > 1 ? links.network_bytes_per_second : links.link_bytes_per_second;
@@ -332,7 +329,8 @@ class LayerPricer {
     const double memory = 6 * element() * tokens_ * sizes_.hidden / bandwidth();
     double exchange = 0;
     if (t > 1) {
-      const RankGroup group = rank_group(t, stride(specs::MeshAxis::tensor), in_.links.tensor.domain_devices);
+      const RankGroup group =
+          rank_group(t, static_cast<double>(key_.tensor_stride), in_.links.tensor.domain_devices);
       exchange = 2 * collective_seconds(Collective::all_gather, element() * tokens_ * sizes_.hidden, group,
                                         in_.links.tensor)
                          .transfer;
@@ -391,8 +389,9 @@ std::size_t hash_value(const LayerKey& key) {
     mix(value);
   std::int64_t flags = static_cast<std::int64_t>(key.modules.output_mode) * 4 +
                        (key.sequence_parallel ? 2 : 0) + (key.accumulates ? 1 : 0);
-  for (const specs::MeshAxis axis : key.order) flags = flags * 5 + static_cast<std::int64_t>(axis);
   mix(flags);
+  mix(key.tensor_stride);
+  mix(key.context_stride);
   return hash;
 }
 
@@ -405,19 +404,39 @@ double recompute_seconds(const UnitCost& unit, std::uint32_t modules) {
 }
 
 double axis_stride(const specs::AxisOrder& order, specs::MeshAxis axis, double tensor, double context,
-                   double data) {
+                   double data, double pipeline) {
   double stride = 1;
   for (const specs::MeshAxis inner : order) {
     if (inner == axis) break;
     if (inner == specs::MeshAxis::tensor) stride *= tensor;
     if (inner == specs::MeshAxis::context) stride *= context;
     if (inner == specs::MeshAxis::data) stride *= data;
+    if (inner == specs::MeshAxis::pipeline) stride *= pipeline;
   }
   return stride;
 }
 
 LayerCosts layer_costs(const CostInputs& inputs, const LayerKey& key) {
-  return LayerPricer(inputs, key).price();
+  LayerCosts costs = layer_costs_without_mixture(inputs, key);
+  costs.mixture = mixture_cost(inputs, key);
+  return costs;
+}
+
+LayerCosts layer_costs_without_mixture(const CostInputs& inputs, const LayerKey& key) {
+  return LayerPricer(inputs, key).price_without_mixture();
+}
+
+UnitCost mixture_cost(const CostInputs& inputs, const LayerKey& key) {
+  return LayerPricer(inputs, key).price_mixture();
+}
+
+LayerKey mixture_key(const LayerKey& key) {
+  LayerKey alike = key;
+  const std::int64_t common = std::gcd(key.micro_batch, key.context);
+  alike.micro_batch /= common;
+  alike.context /= common;
+  alike.context_stride = 1;
+  return alike;
 }
 
 }  // namespace cost_models

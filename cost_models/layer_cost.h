@@ -20,7 +20,8 @@ struct LayerKey {
   std::int64_t expert_tensor = 1;
   std::int64_t micro_batch = 1;
   specs::ModuleTreatments modules;
-  specs::AxisOrder order = specs::default_axis_order;
+  std::int64_t tensor_stride = 1;   ///< ranks between neighbours of the tensor axis; 1 without one
+  std::int64_t context_stride = 1;  ///< the same of the context axis
   bool sequence_parallel = false;
   bool accumulates = false;  ///< more than one micro-batch: weight gradients are added up
   bool operator==(const LayerKey&) const = default;
@@ -66,9 +67,14 @@ struct LayerCosts {
 double recompute_seconds(const UnitCost& unit, std::uint32_t modules);
 
 LayerCosts layer_costs(const CostInputs& inputs, const LayerKey& key);
+/// The same without `mixture`, which alone depends on the expert degrees.
+LayerCosts layer_costs_without_mixture(const CostInputs& inputs, const LayerKey& key);
+UnitCost mixture_cost(const CostInputs& inputs, const LayerKey& key);
+/// A key that `mixture_cost` answers alike: the experts see tokens, not how sequences are cut.
+LayerKey mixture_key(const LayerKey& key);
 
 /// Ranks between neighbours of an axis: the product of the sizes of the axes inside it.
 double axis_stride(const specs::AxisOrder& order, specs::MeshAxis axis, double tensor, double context,
-                   double data);
+                   double data, double pipeline);
 
 }  // namespace cost_models

@@ -146,8 +146,24 @@ RankMemory allocated_memory(const CostInputs& inputs, const RankLoad& load) {
 
 }  // namespace
 
+namespace {
+
+/// What is kept for the backward pass leaves the device layer by layer and comes back before its use.
+void offload_activations(const specs::OffloadTreatment& treatment, RankMemory& memory) {
+  if (treatment.device == specs::OffloadDevice::none) return;
+  const double share = static_cast<double>(treatment.eighths) / 8;
+  for (const MemoryClass kept : {MemoryClass::activations, MemoryClass::recomputation_checkpoints}) {
+    const double moved = share * memory.of(kept);
+    memory.of(kept) -= moved;
+    (treatment.device == specs::OffloadDevice::nvme ? memory.nvme : memory.host_of(kept)) += moved;
+  }
+}
+
+}  // namespace
+
 RankMemory rank_memory(const CostInputs& inputs, const RankLoad& load) {
   RankMemory memory = allocated_memory(inputs, load);
+  offload_activations(load.shards.offload.activations, memory);
   memory.of(MemoryClass::allocator_slack) += (inputs.memory.slack - 1) * memory.allocated();
   memory.of(MemoryClass::framework_context) = inputs.memory.context_bytes;
   memory.of(MemoryClass::communicator_buffers) = inputs.memory.communicator_bytes;

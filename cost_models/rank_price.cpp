@@ -69,6 +69,19 @@ RankLoad rank_load(const JobShape& job, const LayerCosts& costs, const UnitCount
   return load;
 }
 
+namespace {
+
+void set_strides(const specs::AxisOrder& order, double data, double pipeline, LayerKey& key) {
+  const auto stride = [&](specs::MeshAxis axis) {
+    return static_cast<std::int64_t>(axis_stride(order, axis, static_cast<double>(key.tensor),
+                                                 static_cast<double>(key.context), data, pipeline));
+  };
+  if (key.tensor > 1) key.tensor_stride = stride(specs::MeshAxis::tensor);
+  if (key.context > 1) key.context_stride = stride(specs::MeshAxis::context);
+}
+
+}  // namespace
+
 LayerKey layer_key(const specs::RegularPlacement& placement) {
   LayerKey key;
   key.tensor = placement.tensor;
@@ -76,7 +89,8 @@ LayerKey layer_key(const specs::RegularPlacement& placement) {
   key.expert = placement.expert;
   key.expert_tensor = placement.expert_tensor;
   key.micro_batch = placement.micro_batch;
-  key.order = placement.order;
+  set_strides(placement.order, static_cast<double>(placement.data), static_cast<double>(placement.pipeline),
+              key);
   key.sequence_parallel = placement.sequence_parallel && placement.tensor > 1;
   key.accumulates = placement.accumulation > 1;
   return key;
@@ -90,7 +104,8 @@ LayerKey layer_key(const specs::Placement& placement, const specs::PipelineStage
   key.expert_tensor = stage.mesh.expert_tensor;
   key.micro_batch = placement.micro_batch;
   key.modules = stage.modules;
-  key.order = stage.mesh.order;
+  set_strides(stage.mesh.order, static_cast<double>(stage.mesh.data),
+              static_cast<double>(placement.pipeline_ranks()), key);
   key.sequence_parallel = placement.sequence_parallel && stage.mesh.tensor > 1;
   key.accumulates = placement.accumulation > 1;
   return key;
@@ -101,12 +116,14 @@ ShardKey shard_key(const specs::RegularPlacement& placement) {
   key.tensor = static_cast<double>(placement.tensor);
   key.context = static_cast<double>(placement.context);
   key.data = static_cast<double>(placement.data);
+  key.pipeline = static_cast<double>(placement.pipeline);
   key.expert = static_cast<double>(placement.expert);
   key.expert_tensor = static_cast<double>(placement.expert_tensor);
   key.order = placement.order;
   key.zero = placement.zero;
   key.offload = placement.offload;
   key.gradient_bucket_bytes = static_cast<double>(placement.buckets.gradient_bucket_bytes);
+  key.local_steps = static_cast<double>(placement.local_steps);
   return key;
 }
 
@@ -115,6 +132,7 @@ ShardKey shard_key(const specs::Placement& placement, const specs::PipelineStage
   key.tensor = static_cast<double>(stage.mesh.tensor);
   key.context = static_cast<double>(stage.mesh.context);
   key.data = static_cast<double>(stage.mesh.data);
+  key.pipeline = static_cast<double>(placement.pipeline_ranks());
   key.expert = static_cast<double>(stage.mesh.expert);
   key.expert_tensor = static_cast<double>(stage.mesh.expert_tensor);
   key.order = stage.mesh.order;
@@ -160,21 +178,41 @@ JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement) 
   return job;
 }
 
+namespace {
+
+struct RegularParts {
+  std::vector<StepEndSeconds> ends;
+  std::vector<StageSeconds> stages;
+  std::vector<double> transfers;
+  StepParts view() const { return {stages, transfers, ends}; }
+};
+
+RegularParts regular_parts(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
+                           const ShardKey& shards, const PipelineCut& cut) {
+  RegularParts parts;
+  for (const RankRun& run : cut.ranks)
+    parts.ends.insert(parts.ends.end(), static_cast<std::size_t>(run.ranks),
+                      rank_end_seconds(inputs, costs, run.counts, shards));
+  parts.stages.reserve(static_cast<std::size_t>(job.step.pipeline.ranks * job.step.pipeline.virtual_stages));
+  for (const StageRun& run : cut.stages)
+    parts.stages.insert(
+        parts.stages.end(), static_cast<std::size_t>(run.stages),
+        placed_stage_seconds(inputs, costs, run.counts, shards, static_cast<double>(job.micro_batch)));
+  balance_stages(inputs, parts.stages);
+  parts.transfers.assign(parts.stages.size() - 1, job.transfer_seconds);
+  return parts;
+}
+
+}  // namespace
+
 double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
                             const ShardKey& shards, const PipelineCut& cut, const ScheduleOrders& orders) {
-  std::vector<StepEndSeconds> ends;
-  for (const RankRun& run : cut.ranks)
-    ends.insert(ends.end(), static_cast<std::size_t>(run.ranks),
-                rank_end_seconds(inputs, costs, run.counts, shards));
-  std::vector<StageSeconds> stages;
-  stages.reserve(static_cast<std::size_t>(job.step.pipeline.ranks * job.step.pipeline.virtual_stages));
-  for (const StageRun& run : cut.stages)
-    stages.insert(
-        stages.end(), static_cast<std::size_t>(run.stages),
-        placed_stage_seconds(inputs, costs, run.counts, shards, static_cast<double>(job.micro_batch)));
-  balance_stages(inputs, stages);
-  const std::vector<double> transfers(stages.size() - 1, job.transfer_seconds);
-  return step_seconds(inputs, job.step, {stages, transfers, ends}, orders);
+  return step_seconds(inputs, job.step, regular_parts(inputs, costs, job, shards, cut).view(), orders);
+}
+
+double regular_step_bound(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
+                          const ShardKey& shards, const PipelineCut& cut) {
+  return step_lower_bound(inputs, job.step, regular_parts(inputs, costs, job, shards, cut).view());
 }
 
 }  // namespace cost_models

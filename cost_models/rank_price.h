@@ -63,5 +63,8 @@ JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement);
 /// The step of a job that is cut so, all stages with the placement's mesh.
 double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
                             const ShardKey& shards, const PipelineCut& cut, const ScheduleOrders& orders);
+/// Never above it, and without a simulation.
+double regular_step_bound(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
+                          const ShardKey& shards, const PipelineCut& cut);
 
 }  // namespace cost_models

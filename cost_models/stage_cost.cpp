@@ -1,6 +1,8 @@
 #include "cost_models/stage_cost.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 namespace cost_models {
 namespace {
@@ -14,11 +16,39 @@ double shards_within(double ranks, const specs::ZeroTreatment& zero, double stri
   return std::clamp(devices_per_node / stride, 1.0, ranks);
 }
 
-double data_stride(const ShardKey& shards) {
-  // Context ranks hold the same parameters: both axes reduce together, from the inner of the two.
-  return std::min(
-      axis_stride(shards.order, specs::MeshAxis::data, shards.tensor, shards.context, shards.data),
-      axis_stride(shards.order, specs::MeshAxis::context, shards.tensor, shards.context, shards.data));
+/// Context ranks hold the same parameters: both axes reduce together, from the inner of the two.
+struct ReplicaAxes {
+  double inner = 1;         ///< ranks of the inner axis
+  double outer = 1;         ///< of the other
+  double inner_stride = 1;  ///< ranks between neighbours
+  double outer_stride = 1;
+};
+
+ReplicaAxes replica_axes(const ShardKey& shards) {
+  const auto stride = [&shards](specs::MeshAxis axis) {
+    return axis_stride(shards.order, axis, shards.tensor, shards.context, shards.data, shards.pipeline);
+  };
+  ReplicaAxes axes{shards.context, shards.data, stride(specs::MeshAxis::context),
+                   stride(specs::MeshAxis::data)};
+  const bool data_inside = axes.outer_stride < axes.inner_stride;
+  if (axes.inner == 1 || (data_inside && axes.outer > 1)) {
+    std::swap(axes.inner, axes.outer);
+    std::swap(axes.inner_stride, axes.outer_stride);
+  }
+  return axes;
+}
+
+double data_stride(const ShardKey& shards) { return replica_axes(shards).inner_stride; }
+
+/// The first `ranks` replicas of a parameter.
+RankGroup replica_group(double ranks, const ShardKey& shards, double domain_devices) {
+  const ReplicaAxes axes = replica_axes(shards);
+  RankGroup group = rank_group(ranks, axes.inner_stride, domain_devices);
+  const bool apart = axes.outer > 1 && axes.outer_stride > axes.inner_stride * axes.inner;
+  if (!apart || group.ranks_per_domain <= axes.inner) return group;
+  const double turns = std::max(1.0, std::floor(domain_devices / axes.outer_stride));
+  group.ranks_per_domain = std::min(group.ranks_per_domain, axes.inner * turns);
+  return group;
 }
 
 void add_unit(const UnitCost& unit, const ModeCounts& counts, std::uint32_t modules,
@@ -143,7 +173,7 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
     layer_counts.embedding = layer_counts.output = false;
     const RankParameters layer_parameters = stage_parameters(costs, layer_counts, false);
     const double elements = static_cast<double>(layer_parameters.dense);
-    const RankGroup group = rank_group(ranks, data_stride(shards), inputs.links.data.domain_devices);
+    const RankGroup group = replica_group(ranks, shards, inputs.links.data.domain_devices);
     const auto per_layer = [&](Collective kind, double bytes) {
       if (groups == 0) return 0.0;
       return groups * collective_seconds(kind, bytes / groups, group, inputs.links.data).total();
@@ -199,7 +229,7 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
   const LinkRates& links = inputs.links.data;
   if (shards.zero.stage < 3) {
     const double ranks = shards.data * shards.context;
-    const RankGroup group = rank_group(ranks, data_stride(shards), links.domain_devices);
+    const RankGroup group = replica_group(ranks, shards, links.domain_devices);
     const RankGroup expert_group =
         rank_group(shards.expert_data(), shards.expert * shards.expert_tensor, links.domain_devices);
     const auto one_way = [&](double bytes_per_parameter) {
@@ -217,7 +247,8 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
     const double gradient_ways = shards.zero.stage == 0 ? 2 : 1;
     if (!reduced_in_backward)
       seconds.gradient_reduction =
-          inputs.exposed.data * (gradient_ways * one_way(inputs.reduction_bytes) + buckets * bucket_latency);
+          inputs.exposed.data * (gradient_ways * one_way(inputs.reduction_bytes) + buckets * bucket_latency) /
+          shards.local_steps;
     if (shards.zero.stage >= 1)
       seconds.parameter_gather = inputs.exposed.data * one_way(inputs.element_bytes);
   }

@@ -54,6 +54,7 @@ struct ShardKey {
   double tensor = 1;
   double context = 1;
   double data = 1;
+  double pipeline = 1;
   double expert = 1;
   double expert_tensor = 1;
   specs::AxisOrder order = specs::default_axis_order;

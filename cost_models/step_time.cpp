@@ -6,8 +6,8 @@
 namespace cost_models {
 
 double boundary_seconds(const CostInputs& inputs, const ShardKey& shards, double micro_batch, double tensor) {
-  const double stride =
-      axis_stride(shards.order, specs::MeshAxis::pipeline, shards.tensor, shards.context, shards.data);
+  const double stride = axis_stride(shards.order, specs::MeshAxis::pipeline, shards.tensor, shards.context,
+                                    shards.data, shards.pipeline);
   const RankGroup pair = rank_group(2, stride, inputs.links.pipeline.domain_devices);
   // Each rank of the tensor axis sends its slice; the receiver gathers inside the node.
   const double bytes = inputs.element_bytes * micro_batch * inputs.sizes.sequence / shards.context *
@@ -61,6 +61,12 @@ double step_seconds(const CostInputs& inputs, const StepShape& shape, const Step
                     const ScheduleOrders& orders) {
   const std::vector<double> after = reductions(parts.ends);
   return pipeline_seconds(shape.pipeline, {parts.stages, parts.transfers, after}, orders) +
+         longest_update(parts.ends).update() + fixed_seconds(inputs, shape);
+}
+
+double step_lower_bound(const CostInputs& inputs, const StepShape& shape, const StepParts& parts) {
+  const std::vector<double> after = reductions(parts.ends);
+  return pipeline_lower_bound(shape.pipeline, {parts.stages, parts.transfers, after}) +
          longest_update(parts.ends).update() + fixed_seconds(inputs, shape);
 }
 

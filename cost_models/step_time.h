@@ -43,6 +43,9 @@ void balance_stages(const CostInputs& inputs, std::span<StageSeconds> stages);
 /// What every step takes beside its pipeline and its ends.
 double fixed_seconds(const CostInputs& inputs, const StepShape& shape);
 
+/// Never above step_seconds, and without a simulation.
+double step_lower_bound(const CostInputs& inputs, const StepShape& shape, const StepParts& parts);
+
 double step_seconds(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,
                     const ScheduleOrders& orders);
 

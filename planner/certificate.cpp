@@ -14,20 +14,13 @@ void describe_offload(std::string& text, std::string_view name, const specs::Off
     text += fmt::format(" {}={}:{}/8", name, name_of(offload.device), offload.eighths);
 }
 
-std::vector<specs::RegionDimension> dimensions_of(const MeshDegrees& mesh, bool has_experts) {
-  std::vector<specs::RegionDimension> dimensions;
-  const auto add = [&](std::string name, std::int64_t value) {
-    dimensions.push_back({std::move(name), {std::to_string(value)}});
-  };
-  add("tensor", mesh.tensor);
-  add("context", mesh.context);
-  add("pipeline", mesh.pipeline);
-  add("data", mesh.data);
-  if (has_experts) {
-    add("expert", mesh.expert);
-    add("expert_tensor", mesh.expert_tensor);
-  }
-  return dimensions;
+/// "device memory: needs at least 181 GiB of 79.1 GiB a device"
+std::string least_need(const Region& region, const Pricer& pricer) {
+  const bool device = region.rule == name_of(Constraint::device_memory);
+  const std::int64_t usable = device ? pricer.usable_device_bytes() : pricer.usable_host_bytes();
+  return fmt::format("{}: needs at least {} of {} a {}", region.rule,
+                     format_bytes(static_cast<double>(region.needed_bytes)),
+                     format_bytes(static_cast<double>(usable)), device ? "device" : "node");
 }
 
 }  // namespace
@@ -38,12 +31,15 @@ std::string describe_inside_mesh(const specs::RegularPlacement& placement) {
   if (placement.virtual_stages > 1) text += fmt::format(" virtual_stages={}", placement.virtual_stages);
   text += fmt::format(" recomputation={}", name_of(placement.recomputation));
   if (placement.tensor > 1) text += fmt::format(" sequence_parallel={}", placement.sequence_parallel);
+  if (placement.order != specs::default_axis_order)
+    text += fmt::format(" axis_order={}", specs::to_string(placement.order));
   text += fmt::format(" zero_stage={}", placement.zero.stage);
   if (placement.zero.scope != specs::ShardScope::world)
     text += fmt::format(" shard_scope={}", name_of(placement.zero.scope));
   describe_offload(text, "offload_optimizer", placement.offload.optimizer);
   describe_offload(text, "offload_parameters", placement.offload.parameters);
   describe_offload(text, "offload_activations", placement.offload.activations);
+  if (placement.local_steps > 1) text += fmt::format(" local_steps={}", placement.local_steps);
   return text;
 }
 
@@ -56,31 +52,25 @@ std::string memory_equation(Constraint constraint, const Price& price, const Pri
                      device ? "device" : "node");
 }
 
-specs::Certificate certificate_of(const Space& space, const SearchResult& result, const Pricer& pricer) {
+specs::Certificate certificate_of(const SearchResult& result, const Pricer& pricer) {
   specs::Certificate certificate;
-  certificate.space_candidates = std::to_string(space.candidates());
-  certificate.priced_candidates = std::to_string(result.priced());
-  certificate.infeasible_candidates = std::to_string(result.infeasible());
-  certificate.bounded_candidates = "0";
-  certificate.gap = 0;
+  certificate.space_candidates = result.candidates.str();
+  certificate.priced_candidates = result.priced.str();
+  certificate.infeasible_candidates = result.infeasible.str();
+  certificate.bounded_candidates = result.bounded.str();
+  certificate.gap = result.gap();
   certificate.complete = result.complete;
-  certificate.method = "exhaustive";
-  for (const RegionResult& region : result.regions) {
-    const std::vector<specs::RegionDimension> dimensions = dimensions_of(region.mesh, space.has_experts());
-    if (region.priced > 0)
-      certificate.regions.push_back({.kind = specs::RegionKind::priced,
-                                     .dimensions = dimensions,
-                                     .candidates = std::to_string(region.priced),
-                                     .rule = "fits",
-                                     .best = region.best->price.objective});
-    for (const InfeasiblePart& part : region.infeasible)
-      certificate.regions.push_back(
-          {.kind = specs::RegionKind::infeasible,
-           .dimensions = dimensions,
-           .candidates = std::to_string(part.candidates),
-           .rule = std::string(name_of(part.constraint)),
-           .reason = fmt::format("{} ({})", memory_equation(part.constraint, part.best.price, pricer),
-                                 describe_inside_mesh(part.best.placement))});
+  certificate.method = result.method;
+  certificate.regions.reserve(result.regions.size());
+  for (const Region& region : result.regions) {
+    specs::CertificateRegion entry{.kind = region.kind,
+                                   .dimensions = region.dimensions,
+                                   .candidates = region.candidates.str(),
+                                   .rule = std::string(region.rule)};
+    if (region.kind == specs::RegionKind::infeasible) entry.reason = least_need(region, pricer);
+    if (region.kind == specs::RegionKind::bounded) entry.bound = region.objective;
+    if (region.kind == specs::RegionKind::priced) entry.best = region.objective;
+    certificate.regions.push_back(std::move(entry));
   }
   return certificate;
 }

@@ -1,16 +1,14 @@
 // The certificate of a search, as it stands in the plan: regions that tile the space.
 #pragma once
 
-#include "planner/exhaustive_search.h"
 #include "planner/pricing.h"
-#include "planner/space.h"
+#include "planner/search_result.h"
 #include "specs/plan/plan.h"
 
 namespace planner {
 
-/// One region for the priced candidates of each mesh, one for those that break each memory constraint; an
-/// infeasible region carries the equation of its best member. An interrupted search leaves a gap unproven.
-specs::Certificate certificate_of(const Space& space, const SearchResult& result, const Pricer& pricer);
+/// An infeasible region carries what its least member needs. An interrupted search leaves a gap unproven.
+specs::Certificate certificate_of(const SearchResult& result, const Pricer& pricer);
 
 /// "needs 96.2 GiB of 79.1 GiB a device", or the same of host memory.
 std::string memory_equation(Constraint constraint, const Price& price, const Pricer& pricer);

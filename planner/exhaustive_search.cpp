@@ -1,111 +1,114 @@
 #include "planner/exhaustive_search.h"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "planner/written_out_space.h"
 
 namespace planner {
 namespace {
 
-/// Bytes above the limit of the first constraint that is broken; the constraint itself, or nothing.
-struct Excess {
-  std::optional<Constraint> constraint;
-  std::int64_t bytes = 0;
+using specs::RegionKind;
+
+/// Everything about one mesh.
+struct MeshAccount {
+  Count candidates;
+  std::optional<PricedCandidate> best;
+  std::int64_t over_device = 0, over_host = 0;
+  std::int64_t least_device = std::numeric_limits<std::int64_t>::max();
+  std::int64_t least_host = least_device;
 };
 
-Excess excess_of(const Price& price, const Pricer& pricer) {
-  if (!pricer.fits_device(price))
-    return {Constraint::device_memory, price.peak_device_bytes - pricer.usable_device_bytes()};
-  if (!pricer.fits_host(price))
-    return {Constraint::host_memory, price.peak_host_bytes_per_node - pricer.usable_host_bytes()};
-  return {};
-}
+class Reference {
+ public:
+  Reference(const specs::Experiment& experiment, const specs::StackSpec& stack, const Pricer& pricer,
+            const std::atomic<bool>* stop)
+      : experiment_(experiment), space_(experiment, stack), pricer_(pricer), stop_(stop) {}
 
-void record_infeasible(RegionResult& region, Constraint constraint, std::int64_t excess_bytes,
-                       const PricedCandidate& candidate, const Pricer& pricer) {
-  auto part = std::find_if(region.infeasible.begin(), region.infeasible.end(),
-                           [&](const InfeasiblePart& entry) { return entry.constraint == constraint; });
-  if (part == region.infeasible.end()) {
-    region.infeasible.push_back({constraint, 1, candidate, candidate});
-    return;
+  SearchResult run() {
+    result_.method = exhaustive_method;
+    std::vector<PricedCandidate> best_of_meshes;
+    for (const WrittenOutMesh& mesh : space_.meshes()) {
+      MeshAccount account;
+      space_.for_each_member(mesh, [&](const specs::RegularPlacement& member) { look_at(member, account); });
+      if (account.best) best_of_meshes.push_back(*account.best);
+      result_.regions.push_back(region_of(mesh, account));
+    }
+    choose_best(std::move(best_of_meshes), result_);
+    if (result_.best) {
+      result_.lower_bound = result_.best->price.objective;
+      result_.nearest_infeasible.reset();
+    }
+    return std::move(result_);
   }
-  ++part->candidates;
-  if (is_better(candidate.price, part->best.price)) part->best = candidate;
-  if (excess_bytes < excess_of(part->nearest.price, pricer).bytes) part->nearest = candidate;
-}
 
-void choose_best(SearchResult& result) {
-  std::vector<PricedCandidate> best_of_meshes;
-  for (const RegionResult& region : result.regions)
-    if (region.best) best_of_meshes.push_back(*region.best);
-  std::stable_sort(
-      best_of_meshes.begin(), best_of_meshes.end(),
-      [](const PricedCandidate& a, const PricedCandidate& b) { return is_better(a.price, b.price); });
-  if (best_of_meshes.empty()) return;
-  result.best = best_of_meshes.front();
-  const std::size_t last = std::min(best_of_meshes.size(), most_runners_up + 1);
-  result.runners_up.assign(best_of_meshes.begin() + 1,
-                           best_of_meshes.begin() + static_cast<std::ptrdiff_t>(last));
-}
+ private:
+  void look_at(const specs::RegularPlacement& member, MeshAccount& account) {
+    const Count members = pricer_.members(member);
+    account.candidates += members;
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+      result_.complete = false;
+      return;
+    }
+    const PricedCandidate candidate{member, pricer_.price(member)};
+    const Excess excess = excess_of(candidate.price, pricer_);
+    if (!excess.constraint) {
+      if (!account.best || is_better(candidate.price, account.best->price)) account.best = candidate;
+      return;
+    }
+    ++(*excess.constraint == Constraint::device_memory ? account.over_device : account.over_host);
+    account.least_device = std::min(account.least_device, candidate.price.peak_device_bytes);
+    account.least_host = std::min(account.least_host, candidate.price.peak_host_bytes_per_node);
+    std::optional<PricedCandidate>& nearest = result_.nearest_infeasible;
+    if (!nearest || excess.bytes < excess_of(nearest->price, pricer_).bytes) nearest = candidate;
+    std::optional<PricedCandidate>& best = result_.best_infeasible;
+    if (!best || is_better(candidate.price, best->price)) best = candidate;
+  }
+
+  Region region_of(const WrittenOutMesh& mesh, const MeshAccount& account) {
+    Region region;
+    region.candidates = account.candidates;
+    const auto add = [&](const char* name, std::string value) {
+      region.dimensions.push_back({name, {std::move(value)}});
+    };
+    const specs::RegularPlacement& corner = mesh.corner;
+    add("tensor", std::to_string(corner.tensor));
+    add("context", std::to_string(corner.context));
+    add("pipeline", std::to_string(corner.pipeline));
+    add("data", std::to_string(corner.data));
+    if (experiment_.model.mixture) {
+      add("expert", std::to_string(corner.expert));
+      add("expert_tensor", std::to_string(corner.expert_tensor));
+    }
+    add("axis_order", specs::to_string(corner.order));
+    if (account.best || account.over_device * account.over_host != 0 || !result_.complete) {
+      region.rule = "priced";
+      region.objective = account.best ? account.best->price.objective : 0;
+      result_.priced += region.candidates;
+    } else {
+      const bool device = account.over_device > 0;
+      region.kind = RegionKind::infeasible;
+      region.rule = specs::name_of(device ? Constraint::device_memory : Constraint::host_memory);
+      region.needed_bytes = device ? account.least_device : account.least_host;
+      result_.infeasible += region.candidates;
+    }
+    result_.candidates += region.candidates;
+    return region;
+  }
+
+  const specs::Experiment& experiment_;
+  const WrittenOutSpace space_;
+  const Pricer& pricer_;
+  const std::atomic<bool>* stop_;
+  SearchResult result_;
+};
 
 }  // namespace
 
-bool is_better(const Price& price, const Price& than) {
-  if (price.objective != than.objective) return price.objective < than.objective;
-  return price.peak_device_bytes < than.peak_device_bytes;
-}
-
-std::uint64_t SearchResult::priced() const {
-  std::uint64_t total = 0;
-  for (const RegionResult& region : regions) total += region.priced;
-  return total;
-}
-
-std::uint64_t SearchResult::infeasible() const {
-  std::uint64_t total = 0;
-  for (const RegionResult& region : regions)
-    for (const InfeasiblePart& part : region.infeasible) total += part.candidates;
-  return total;
-}
-
-std::optional<PricedCandidate> SearchResult::nearest_infeasible(const Pricer& pricer) const {
-  std::optional<PricedCandidate> nearest;
-  for (const RegionResult& region : regions)
-    for (const InfeasiblePart& part : region.infeasible)
-      if (!nearest || excess_of(part.nearest.price, pricer).bytes < excess_of(nearest->price, pricer).bytes)
-        nearest = part.nearest;
-  return nearest;
-}
-
-std::optional<PricedCandidate> SearchResult::best_infeasible() const {
-  std::optional<PricedCandidate> found;
-  for (const RegionResult& region : regions)
-    for (const InfeasiblePart& part : region.infeasible)
-      if (!found || is_better(part.best.price, found->price)) found = part.best;
-  return found;
-}
-
-SearchResult exhaustive_search(const Space& space, const Pricer& pricer, const std::atomic<bool>* stop) {
-  SearchResult result;
-  const auto stopped = [&] { return stop != nullptr && stop->load(std::memory_order_relaxed); };
-  for (const MeshSpace& mesh_space : space.meshes()) {
-    RegionResult region{mesh_space.mesh, 0, std::nullopt, {}};
-    mesh_space.for_each([&](const specs::RegularPlacement& placement) {
-      if (stopped()) {
-        result.complete = false;
-        return;
-      }
-      const PricedCandidate candidate{placement, pricer.price(placement)};
-      const Excess excess = excess_of(candidate.price, pricer);
-      if (excess.constraint) {
-        record_infeasible(region, *excess.constraint, excess.bytes, candidate, pricer);
-        return;
-      }
-      ++region.priced;
-      if (!region.best || is_better(candidate.price, region.best->price)) region.best = candidate;
-    });
-    result.regions.push_back(std::move(region));
-  }
-  choose_best(result);
-  return result;
+SearchResult exhaustive_search(const specs::Experiment& experiment, const specs::StackSpec& stack,
+                               const Pricer& pricer, const std::atomic<bool>* stop) {
+  return Reference(experiment, stack, pricer, stop).run();
 }
 
 }  // namespace planner

@@ -248,32 +248,101 @@ MaybeRefusal Legality::zero(const MeshDegrees& mesh, const specs::ZeroTreatment&
   return restricted_name("shard_scope", experiment_.search.shard_scope, zero.scope);
 }
 
-MaybeRefusal Legality::offload(const specs::StageOffload& offload, const specs::ZeroTreatment& zero) const {
-  struct Part {
+MaybeRefusal Legality::offload_of(OffloadPart part, const specs::OffloadTreatment& treatment) const {
+  struct Rules {
     std::string_view name;
-    const specs::OffloadTreatment& treatment;
     const std::vector<specs::OffloadDevice>& offered;
     const std::vector<specs::OffloadDevice>& restriction;
   };
   const specs::SearchSpec& search = experiment_.search;
-  const std::array<Part, 3> parts{{
-      {"offload_optimizer", offload.optimizer, stack_.optimizer_offload, search.offload_optimizer},
-      {"offload_parameters", offload.parameters, stack_.parameter_offload, search.offload_parameters},
-      {"offload_activations", offload.activations, stack_.activation_offload, search.offload_activations},
-  }};
-  for (const Part& part : parts) {
-    const specs::OffloadDevice device = part.treatment.device;
-    if (device != specs::OffloadDevice::none && !contains(part.offered, device))
-      return unsupported(stack_, fmt::format("{} to \"{}\"", part.name, name_of(device)));
-    if (auto refusal = restricted_name(part.name, part.restriction, device)) return refusal;
-    if (device != specs::OffloadDevice::none)
-      if (auto refusal = restricted("offload_eighths", search.offload_eighths, part.treatment.eighths))
-        return refusal;
-  }
+  const Rules rules =
+      part == OffloadPart::optimizer
+          ? Rules{"offload_optimizer", stack_.optimizer_offload, search.offload_optimizer}
+      : part == OffloadPart::parameters
+          ? Rules{"offload_parameters", stack_.parameter_offload, search.offload_parameters}
+          : Rules{"offload_activations", stack_.activation_offload, search.offload_activations};
+  const specs::OffloadDevice device = treatment.device;
+  if (device == specs::OffloadDevice::none) return restricted_name(rules.name, rules.restriction, device);
+  if (!contains(rules.offered, device))
+    return unsupported(stack_, fmt::format("{} to \"{}\"", rules.name, name_of(device)));
+  if (auto refusal = restricted_name(rules.name, rules.restriction, device)) return refusal;
+  return restricted("offload_eighths", search.offload_eighths, treatment.eighths);
+}
+
+MaybeRefusal Legality::offload(const specs::StageOffload& offload, const specs::ZeroTreatment& zero) const {
+  if (auto refusal = offload_of(OffloadPart::optimizer, offload.optimizer)) return refusal;
+  if (auto refusal = offload_of(OffloadPart::parameters, offload.parameters)) return refusal;
+  if (auto refusal = offload_of(OffloadPart::activations, offload.activations)) return refusal;
   if (offload.parameters.device != specs::OffloadDevice::none && zero.stage < 3)
     return refuse(Constraint::software_stack,
                   fmt::format("parameters are offloaded with ZeRO 3 alone, not {}", zero.stage));
   return std::nullopt;
+}
+
+std::vector<specs::OffloadTreatment> Legality::offload_choices(OffloadPart part) const {
+  std::vector<specs::OffloadTreatment> choices;
+  if (!offload_of(part, {})) choices.emplace_back();
+  for (const specs::OffloadDevice device : {specs::OffloadDevice::cpu, specs::OffloadDevice::nvme})
+    for (std::int64_t eighths = 1; eighths <= 8; ++eighths)
+      if (!offload_of(part, {device, eighths})) choices.push_back({device, eighths});
+  return choices;
+}
+
+namespace {
+
+/// The axes above 1 in their order.
+std::vector<specs::MeshAxis> visible_order(const MeshDegrees& mesh, const specs::AxisOrder& order) {
+  std::vector<specs::MeshAxis> visible;
+  for (const specs::MeshAxis axis : order) {
+    const std::int64_t degree = axis == specs::MeshAxis::tensor    ? mesh.tensor
+                                : axis == specs::MeshAxis::context ? mesh.context
+                                : axis == specs::MeshAxis::data    ? mesh.data
+                                                                   : mesh.pipeline;
+    if (degree > 1) visible.push_back(axis);
+  }
+  return visible;
+}
+
+}  // namespace
+
+std::vector<specs::AxisOrder> Legality::axis_orders(const MeshDegrees& mesh) const {
+  std::vector<specs::AxisOrder> orders;
+  std::vector<std::vector<specs::MeshAxis>> seen;
+  for (const std::string& name : stack_.axis_orders) {
+    if (!allowed(experiment_.search.axis_order, name)) continue;
+    const std::optional<specs::AxisOrder> order = specs::axis_order_from(name);
+    if (!order) continue;
+    std::vector<specs::MeshAxis> visible = visible_order(mesh, *order);
+    if (contains(seen, visible)) continue;
+    seen.push_back(std::move(visible));
+    orders.push_back(*order);
+  }
+  return orders;
+}
+
+MaybeRefusal Legality::axis_order(const MeshDegrees& mesh, const specs::AxisOrder& order) const {
+  const std::string name = specs::to_string(order);
+  if (!contains(stack_.axis_orders, name)) return unsupported(stack_, fmt::format("axis order \"{}\"", name));
+  const std::vector<std::string>& restriction = experiment_.search.axis_order;
+  if (!allowed(restriction, name))
+    return refuse(Constraint::search_restriction,
+                  fmt::format("axis_order = \"{}\" is not in [search] axis_order = [{}]", name,
+                              fmt::join(restriction, ", ")));
+  if (contains(axis_orders(mesh), order)) return std::nullopt;
+  return refuse(Constraint::device_count,
+                fmt::format("axis order \"{}\" lays this mesh out as an earlier one does", name));
+}
+
+MaybeRefusal Legality::local_steps(const MeshDegrees& mesh, const specs::ZeroTreatment& zero,
+                                   std::int64_t steps) const {
+  if (mesh.data == 1 || zero.stage > 0) {
+    if (steps == 1) return std::nullopt;
+    return refuse(Constraint::software_stack,
+                  fmt::format("local_steps = {} needs replicas that share nothing: data {}, ZeRO {}", steps,
+                              mesh.data, zero.stage));
+  }
+  if (steps > 1 && !stack_.local_steps) return unsupported(stack_, "local steps");
+  return restricted("local_steps", experiment_.search.local_steps, steps);
 }
 
 MaybeRefusal Legality::placement(const specs::RegularPlacement& placement) const {
@@ -295,7 +364,9 @@ MaybeRefusal Legality::placement(const specs::RegularPlacement& placement) const
   if (auto refusal = sequence_parallel(mesh, placement.sequence_parallel)) return refusal;
   if (auto refusal = recomputation(placement.recomputation)) return refusal;
   if (auto refusal = zero(mesh, placement.zero)) return refusal;
-  return offload(placement.offload, placement.zero);
+  if (auto refusal = offload(placement.offload, placement.zero)) return refusal;
+  if (auto refusal = axis_order(mesh, placement.order)) return refusal;
+  return local_steps(mesh, placement.zero, placement.local_steps);
 }
 
 }  // namespace planner

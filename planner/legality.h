@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "specs/diagnostics/enum_names.h"
 #include "specs/language/experiment.h"
@@ -73,6 +74,8 @@ MeshDegrees mesh_of(const specs::RegularPlacement& placement);
 /// "tensor=8 pipeline=16 data=8", then context, expert and expert_tensor where they are not 1.
 std::string describe(const MeshDegrees& mesh);
 
+enum class OffloadPart : std::uint8_t { optimizer, parameters, activations };
+
 /// The rules, for one experiment on one software stack. A restriction of [search] binds only where its
 /// dimension has an effect: schedule and virtual stages with a pipeline, sequence parallelism with a tensor
 /// axis, ZeRO with more than one replica, its scope with ZeRO. Where a dimension has none, the placement
@@ -93,12 +96,22 @@ class Legality {
   MaybeRefusal recomputation(specs::Recomputation mode) const;
   MaybeRefusal zero(const MeshDegrees& mesh, const specs::ZeroTreatment& zero) const;
   MaybeRefusal offload(const specs::StageOffload& offload, const specs::ZeroTreatment& zero) const;
+  MaybeRefusal axis_order(const MeshDegrees& mesh, const specs::AxisOrder& order) const;
+  MaybeRefusal local_steps(const MeshDegrees& mesh, const specs::ZeroTreatment& zero,
+                           std::int64_t steps) const;
+
+  /// The legal orders of a mesh, each way to lay out its axes above 1 once: the default first.
+  std::vector<specs::AxisOrder> axis_orders(const MeshDegrees& mesh) const;
+  /// The legal treatments of a part (of the parameters: under ZeRO-3), nothing first, then each device with
+  /// every share, the smallest first.
+  std::vector<specs::OffloadTreatment> offload_choices(OffloadPart part) const;
 
   /// The first rule that the placement breaks, in the order above; the world size is not among them.
   MaybeRefusal placement(const specs::RegularPlacement& placement) const;
 
  private:
   MaybeRefusal virtual_stages(const MeshDegrees& mesh, std::int64_t virtual_stages) const;
+  MaybeRefusal offload_of(OffloadPart part, const specs::OffloadTreatment& treatment) const;
 
   const specs::Experiment& experiment_;
   const specs::StackSpec& stack_;

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include "cost_models/estimate.h"
+#include "planner/branch_and_bound.h"
 #include "planner/certificate.h"
 #include "planner/cost_difference.h"
+#include "planner/exhaustive_search.h"
 #include "planner/illegality.h"
 #include "planner/plan_assembly.h"
 #include "planner/pricing.h"
@@ -33,7 +35,7 @@ void add_runners_up(const SearchResult& result, const Pricer& pricer, const cost
 
 /// What memory keeps the plan from: the best placement that would be better and does not fit.
 void add_binding_constraint(const SearchResult& result, const Pricer& pricer, specs::Plan& plan) {
-  const std::optional<PricedCandidate> better = result.best_infeasible();
+  const std::optional<PricedCandidate>& better = result.best_infeasible;
   if (!better || !is_better(better->price, result.best->price)) return;
   const Constraint constraint =
       pricer.fits_device(better->price) ? Constraint::host_memory : Constraint::device_memory;
@@ -49,10 +51,10 @@ void add_binding_constraint(const SearchResult& result, const Pricer& pricer, sp
 Infeasibility infeasibility_of(const specs::Experiment& experiment, const specs::StackSpec& stack,
                                const Space& space, const SearchResult& result, const Pricer& pricer) {
   Infeasibility infeasibility;
-  infeasibility.candidates = result.infeasible();
+  infeasibility.candidates = result.candidates;
   if (space.meshes().empty()) {
     infeasibility.reasons = reasons_for_empty_space(experiment, stack, space);
-  } else if ((infeasibility.nearest = result.nearest_infeasible(pricer))) {
+  } else if ((infeasibility.nearest = result.nearest_infeasible)) {
     const Price& price = infeasibility.nearest->price;
     const bool device = !pricer.fits_device(price);
     const std::int64_t excess = device ? price.peak_device_bytes - pricer.usable_device_bytes()
@@ -88,18 +90,16 @@ specs::Diagnostics unplannable(const specs::Experiment& experiment) {
   neutral_alone("embedding_tensor", search.embedding_tensor, 0);
   neutral_alone("output_tensor", search.output_tensor, 0);
   neutral_alone("output_mode", search.output_mode, specs::OutputLayerMode::vocabulary_parallel);
-  neutral_alone("axis_order", search.axis_order, specs::to_string(specs::default_axis_order));
   neutral_alone("recomputed_layers", search.recomputed_layers, 0);
   neutral_alone("micro_batch_group", search.micro_batch_group, 0);
   neutral_alone("delayed_update", search.delayed_update, false);
-  neutral_alone("local_steps", search.local_steps, 1);
   if (search.unequal_stage_meshes)
     diagnostics.error({}, "search.unequal_stage_meshes: all stages have the same mesh", "leave it out");
   return diagnostics;
 }
 
-specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
-                                           const std::atomic<bool>* stop) {
+specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment, const std::atomic<bool>* stop,
+                                           SearchMethod method) {
   specs::Result<PlanOutcome> outcome;
   outcome.diagnostics = unplannable(experiment);
   const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
@@ -109,14 +109,17 @@ specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
   const cost_models::Estimator estimator(experiment);
   const EstimatorPricer pricer(experiment, estimator);
   const Space space(experiment, *stack);
-  const SearchResult result = exhaustive_search(space, pricer, stop);
+  const SearchResult result = method == SearchMethod::exhaustive
+                                  ? exhaustive_search(experiment, *stack, pricer, stop)
+                                  : branch_and_bound(experiment, space, estimator, pricer, stop);
   outcome.value.emplace();
+  if (!result.best && !result.complete) return outcome;
   if (!result.best) {
     outcome.value->infeasibility = infeasibility_of(experiment, *stack, space, result, pricer);
     return outcome;
   }
   specs::Plan plan = assemble_plan(experiment, estimator, pricer.placement(result.best->placement));
-  plan.certificate = certificate_of(space, result, pricer);
+  plan.certificate = certificate_of(result, pricer);
   add_runners_up(result, pricer, estimator, plan);
   add_binding_constraint(result, pricer, plan);
   outcome.value->plan = std::move(plan);

@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "planner/exhaustive_search.h"
+#include "planner/count.h"
 #include "planner/remedies.h"
+#include "planner/search_result.h"
 #include "specs/diagnostics/diagnostic.h"
 #include "specs/language/experiment.h"
 #include "specs/plan/plan.h"
@@ -18,7 +19,7 @@ namespace planner {
 struct Infeasibility {
   std::vector<std::string> reasons;        ///< failing equations, of the shape or of memory
   std::optional<PricedCandidate> nearest;  ///< the candidate that lacks the least memory
-  std::uint64_t candidates = 0;            ///< that were priced and do not fit
+  Count candidates;                        ///< of the space, none of which fits
   std::vector<Remedy> remedies;
 };
 
@@ -28,11 +29,14 @@ struct PlanOutcome {
   std::optional<Infeasibility> infeasibility;
 };
 
+enum class SearchMethod : std::uint8_t { branch_and_bound, exhaustive };
+
 /// Searches the whole space. Errors: an unknown stack, and what the search does not vary (clusters of
 /// several groups, restrictions of dimensions that have one value alone). Stops early, with an incomplete
-/// certificate, once `*stop` is true.
+/// certificate, once `*stop` is true; neither plan nor infeasibility where nothing was found until then.
 specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
-                                           const std::atomic<bool>* stop = nullptr);
+                                           const std::atomic<bool>* stop = nullptr,
+                                           SearchMethod method = SearchMethod::branch_and_bound);
 
 /// The errors that `plan_experiment` would give before it searches.
 specs::Diagnostics unplannable(const specs::Experiment& experiment);

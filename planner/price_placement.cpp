@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "cost_models/estimate.h"
+#include "planner/branch_and_bound.h"
 #include "planner/certificate.h"
-#include "planner/exhaustive_search.h"
 #include "planner/illegality.h"
 #include "planner/plan_assembly.h"
 #include "planner/plan_experiment.h"
@@ -55,8 +55,8 @@ specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experim
   }
   const cost_models::Estimator estimator(experiment);
   const EstimatorPricer pricer(experiment, estimator);
-  const SearchResult found = exhaustive_search(space, pricer);
-  const PricedCandidate candidate = found.best ? *found.best : *found.best_infeasible();
+  const SearchResult found = branch_and_bound(experiment, space, estimator, pricer);
+  const PricedCandidate candidate = found.best ? *found.best : *found.nearest_infeasible;
   result.value = priced_plan(experiment, estimator, pricer.placement(candidate.placement));
   return result;
 }

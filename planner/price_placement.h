@@ -20,7 +20,8 @@ struct PricedPlan {
 specs::Result<PricedPlan> price_placement(const specs::Experiment& experiment,
                                           const specs::Placement& placement);
 
-/// Of the placements that [search] leaves: the best that fits, or the best of all where none does. Errors:
+/// Of the placements that [search] leaves: the best that fits, or the one that lacks the least
+/// memory where none does. Errors:
 /// none is legal.
 specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experiment);
 

@@ -10,23 +10,26 @@ EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const cost
 
 Price EstimatorPricer::price(const specs::RegularPlacement& outer) const {
   const cost_models::QuickCost quick = estimator_.quick(outer);
-  Price price{quick.step_seconds, quick.step_seconds, quick.peak_device_bytes,
-              quick.peak_host_bytes_per_node};
-  switch (experiment_.search.objective) {
-    case specs::Objective::step_time:
-      break;
-    case specs::Objective::goodput:
-      price.objective = full_objective(outer);
-      break;
-    case specs::Objective::cost:
-    case specs::Objective::energy: {
-      const auto [rate, first] = objective_per_second_.try_emplace(outer.world_size());
-      if (first) rate->second = full_objective(outer) / quick.step_seconds;
-      price.objective = rate->second * quick.step_seconds;
-      break;
-    }
-  }
-  return price;
+  return {objective(quick.step_seconds, outer.world_size()), quick.step_seconds, quick.peak_device_bytes,
+          quick.peak_host_bytes_per_node};
+}
+
+double EstimatorPricer::step_bound(const specs::RegularPlacement& outer) const {
+  return estimator_.quick_bound(outer);
+}
+
+Price EstimatorPricer::least_memory(const specs::RegularPlacement& outer) const {
+  const cost_models::QuickCost quick = estimator_.quick_memory(outer);
+  return {0, 0, quick.peak_device_bytes, quick.peak_host_bytes_per_node};
+}
+
+double EstimatorPricer::objective(double step_seconds, std::int64_t world_size) const {
+  const specs::Objective wanted = experiment_.search.objective;
+  if (wanted == specs::Objective::step_time) return step_seconds;
+  const cost_models::JobFigures figures = estimator_.job_figures(step_seconds, world_size);
+  if (wanted == specs::Objective::cost) return figures.cost_per_step_dollars;
+  if (wanted == specs::Objective::energy) return figures.energy_per_step_joules;
+  return step_seconds / figures.goodput_fraction;
 }
 
 specs::Placement EstimatorPricer::placement(const specs::RegularPlacement& outer) const {
@@ -35,10 +38,6 @@ specs::Placement EstimatorPricer::placement(const specs::RegularPlacement& outer
 
 // One choice: layers cut as evenly as they go, all treated alike.
 Count EstimatorPricer::members(const specs::RegularPlacement&) const { return 1; }
-
-double EstimatorPricer::full_objective(const specs::RegularPlacement& outer) const {
-  return objective_of(experiment_.search.objective, estimator_.estimate(placement(outer)));
-}
 
 double objective_of(specs::Objective objective, const specs::CostBreakdown& cost) {
   switch (objective) {

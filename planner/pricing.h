@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 
 #include "cost_models/estimate.h"
 #include "planner/count.h"
@@ -32,6 +31,14 @@ class Pricer {
   /// Of the outer point's inner choices that fit: the best objective, ties to the smaller peak memory. Where
   /// none fits, a choice with the least device memory. Called for every outer point that no bound excludes.
   virtual Price price(const specs::RegularPlacement& outer) const = 0;
+  /// Step time that no inner choice of the point goes below, with these offload shares or larger ones,
+  /// whatever memory it needs.
+  virtual double step_bound(const specs::RegularPlacement& outer) const = 0;
+  /// Memory that every inner choice of the point needs; less with larger offload shares on the device, more
+  /// on the host. Time is left at 0.
+  virtual Price least_memory(const specs::RegularPlacement& outer) const = 0;
+  /// The objective of a step of so many seconds; grows with them.
+  virtual double objective(double step_seconds, std::int64_t world_size) const = 0;
   /// The inner choice that `price` is the price of.
   virtual specs::Placement placement(const specs::RegularPlacement& outer) const = 0;
   /// Inner choices of the outer point, exactly. Must not depend on offload shares or on the ZeRO treatment.
@@ -43,28 +50,26 @@ class Pricer {
   bool fits_host(const Price& price) const { return price.peak_host_bytes_per_node <= usable_host_bytes(); }
 };
 
-/// Step time comes from the estimator's quick form. Cost and energy are step time by a rate that the number
-/// of devices fixes: the full account of the first placement of each world size gives it. Goodput needs the
-/// full account of every placement, which is ten times slower. Not for several threads at once.
+/// The estimator's quick form.
 class EstimatorPricer : public Pricer {
  public:
   /// Keeps references.
   EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator);
 
   Price price(const specs::RegularPlacement& outer) const override;
+  double step_bound(const specs::RegularPlacement& outer) const override;
+  Price least_memory(const specs::RegularPlacement& outer) const override;
+  double objective(double step_seconds, std::int64_t world_size) const override;
   specs::Placement placement(const specs::RegularPlacement& outer) const override;
   Count members(const specs::RegularPlacement& outer) const override;
   std::int64_t usable_device_bytes() const override { return usable_device_bytes_; }
   std::int64_t usable_host_bytes() const override { return usable_host_bytes_; }
 
  private:
-  double full_objective(const specs::RegularPlacement& placement) const;
-
   const specs::Experiment& experiment_;
   const cost_models::Estimator& estimator_;
   std::int64_t usable_device_bytes_ = 0;
   std::int64_t usable_host_bytes_ = 0;
-  mutable std::map<std::int64_t, double> objective_per_second_;  ///< by world size
 };
 
 /// The objective in its own unit, from a full account: seconds, dollars or joules per step; for goodput,

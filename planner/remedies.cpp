@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "cost_models/estimate.h"
+#include "planner/branch_and_bound.h"
 #include "planner/pricing.h"
 #include "planner/report/quantity.h"
 #include "planner/space.h"
@@ -24,7 +25,7 @@ std::optional<PricedCandidate> best_of(const specs::Experiment& experiment) {
   if (!stack) return std::nullopt;
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);
-  return exhaustive_search(space, EstimatorPricer(experiment, estimator)).best;
+  return branch_and_bound(experiment, space, estimator, EstimatorPricer(experiment, estimator)).best;
 }
 
 void add(std::vector<Remedy>& remedies, std::string change, std::string setting,

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/exhaustive_search.h"
+#include "planner/search_result.h"
 #include "specs/language/experiment.h"
 #include "specs/language/stack.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cost_models/estimate.h"
-#include "planner/exhaustive_search.h"
+#include "planner/branch_and_bound.h"
 #include "planner/pricing.h"
 #include "planner/space.h"
 #include "specs/language/catalog.h"
@@ -50,7 +50,8 @@ double step_of_new_optimum(const specs::Experiment& experiment, double otherwise
   if (!stack) return otherwise;
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);
-  const SearchResult result = exhaustive_search(space, EstimatorPricer(experiment, estimator));
+  const SearchResult result =
+      branch_and_bound(experiment, space, estimator, EstimatorPricer(experiment, estimator));
   return result.best ? std::min(otherwise, result.best->price.step_seconds) : otherwise;
 }
 

@@ -6,6 +6,7 @@ namespace planner {
 namespace {
 
 using specs::OffloadDevice;
+using specs::OffloadTreatment;
 
 constexpr std::array all_recomputations{specs::Recomputation::none, specs::Recomputation::selective,
                                         specs::Recomputation::full};
@@ -36,18 +37,6 @@ specs::BucketSizes default_buckets(const MeshDegrees& mesh) {
   return buckets;
 }
 
-/// Nothing, and each device with each share that [search] names; all of it where none is named.
-std::vector<specs::OffloadTreatment> offload_treatments(const specs::SearchSpec& search) {
-  constexpr std::int64_t all_eighths = 8;
-  std::vector<std::int64_t> shares = search.offload_eighths;
-  if (shares.empty()) shares.push_back(all_eighths);
-  std::vector<specs::OffloadTreatment> treatments{{}};
-  for (const OffloadDevice device : {OffloadDevice::cpu, OffloadDevice::nvme})
-    for (const std::int64_t eighths : shares)
-      if (eighths >= 1 && eighths <= all_eighths) treatments.push_back({device, eighths});
-  return treatments;
-}
-
 }  // namespace
 
 std::vector<std::int64_t> divisors(std::int64_t number) {
@@ -61,31 +50,50 @@ std::vector<std::int64_t> divisors(std::int64_t number) {
   return small;
 }
 
-std::uint64_t MeshSpace::candidates() const {
-  std::uint64_t pairs = 0;
-  for (const BatchChoice& batch : batches) pairs += batch.schedules.size();
-  return pairs * treatments.size();
+specs::RegularPlacement MeshSpace::corner() const {
+  specs::RegularPlacement point;
+  point.tensor = mesh.tensor;
+  point.context = mesh.context;
+  point.pipeline = mesh.pipeline;
+  point.data = mesh.data;
+  point.expert = mesh.expert;
+  point.expert_tensor = mesh.expert_tensor;
+  point.order = order;
+  point.buckets = buckets;
+  return point;
 }
 
 Space::Space(const specs::Experiment& experiment, const specs::StackSpec& stack)
     : experiment_(experiment), stack_(stack), legality_(experiment, stack) {
   const std::int64_t devices = experiment.cluster.devices();
   for (const std::int64_t degree : divisors(experiment.model.attention.heads))
-    if (!legality_.tensor(degree)) tensor_degrees_.push_back(degree);
+    if (degree <= devices && !legality_.tensor(degree)) tensor_degrees_.push_back(degree);
   for (const std::int64_t degree : divisors(experiment.training.sequence_length))
     if (degree <= devices && !legality_.context(degree)) context_degrees_.push_back(degree);
   for (std::int64_t degree = 1; degree <= std::min(devices, specs::block_count(experiment.model)); ++degree)
     if (!legality_.pipeline(degree)) pipeline_degrees_.push_back(degree);
+  for (const std::int64_t degree : divisors(experiment.training.global_batch))
+    if (degree <= devices && !legality_.data(degree)) data_degrees_.push_back(degree);
+  for (const specs::Recomputation mode : all_recomputations)
+    if (!legality_.recomputation(mode)) recomputations_.push_back(mode);
+  for (const std::int64_t steps : experiment.search.local_steps)
+    if (!legality_.local_steps({.data = 2}, {}, steps)) local_steps_.push_back(steps);
+  offload_.optimizer = legality_.offload_choices(OffloadPart::optimizer);
+  offload_.parameters = legality_.offload_choices(OffloadPart::parameters);
+  offload_.activations = legality_.offload_choices(OffloadPart::activations);
+  if (!offload_.parameters.empty() && offload_.parameters.front() == OffloadTreatment{})
+    parameters_stay_ = {OffloadTreatment{}};
 
   const std::int64_t devices_per_node = experiment.cluster.groups.front().node.devices;
   std::int64_t world_size = devices;
   for (std::int64_t idle = 0; idle <= experiment.search.idle_nodes && world_size > 0; ++idle) {
-    const std::vector<MeshSpace> found = meshes_for(world_size);
-    meshes_.insert(meshes_.end(), found.begin(), found.end());
+    add_meshes(world_size);
     world_size -= devices_per_node;
   }
-  for (world_size = devices - 1; meshes_.empty() && world_size > 0; --world_size)
-    meshes_ = meshes_for(world_size);
+  for (world_size = devices; meshes_.empty() && world_size > 0;) {
+    world_size = largest_legal_world_size(world_size - 1);
+    add_meshes(world_size);
+  }
 }
 
 std::int64_t Space::largest_world_size() const {
@@ -99,14 +107,50 @@ bool Space::contains_world_size(std::int64_t world_size) const {
                      [&](const MeshSpace& space) { return space.mesh.world_size() == world_size; });
 }
 
-std::uint64_t Space::candidates() const {
+const std::vector<OffloadTreatment>& Space::parameter_offload(const specs::ZeroTreatment& zero) const {
+  return zero.stage >= 3 ? offload_.parameters : parameters_stay_;
+}
+
+const std::vector<std::int64_t>& Space::local_steps(const MeshSpace& mesh,
+                                                    const specs::ZeroTreatment& zero) const {
+  static const std::vector<std::int64_t> every_step{1};
+  return mesh.mesh.data > 1 && zero.stage == 0 ? local_steps_ : every_step;
+}
+
+std::uint64_t Space::treatments_of_one_kind(const MeshSpace& mesh) const {
+  std::uint64_t parameters = 0;
+  for (const specs::ZeroTreatment& zero : zeros(mesh))
+    parameters += parameter_offload(zero).size() * local_steps(mesh, zero).size();
+  return parameters * offload_.optimizer.size() * offload_.activations.size();
+}
+
+std::uint64_t Space::outer_points(const MeshSpace& mesh) const {
+  std::uint64_t pairs = 0;
+  for (const BatchChoice& batch : batches(mesh)) pairs += schedules(batch).size();
+  return pairs * mesh.sequence_parallel.size() * recomputations_.size() * treatments_of_one_kind(mesh);
+}
+
+std::uint64_t Space::outer_points() const {
   std::uint64_t total = 0;
-  for (const MeshSpace& space : meshes_) total += space.candidates();
+  for (const MeshSpace& mesh : meshes_) total += outer_points(mesh);
   return total;
 }
 
-std::vector<MeshSpace> Space::meshes_for(std::int64_t world_size) const {
-  std::vector<MeshSpace> spaces;
+// The largest product of legal degrees that does not exceed `devices`; 0 without one.
+std::int64_t Space::largest_legal_world_size(std::int64_t devices) const {
+  std::int64_t largest = 0;
+  for (const std::int64_t tensor : tensor_degrees_)
+    for (const std::int64_t context : context_degrees_)
+      for (const std::int64_t pipeline : pipeline_degrees_) {
+        const std::int64_t replica = tensor * context * pipeline;
+        if (replica > devices) break;
+        const auto above = std::upper_bound(data_degrees_.begin(), data_degrees_.end(), devices / replica);
+        if (above != data_degrees_.begin()) largest = std::max(largest, replica * *std::prev(above));
+      }
+  return largest;
+}
+
+void Space::add_meshes(std::int64_t world_size) {
   for (const std::int64_t tensor : tensor_degrees_) {
     if (world_size % tensor != 0) continue;
     for (const std::int64_t context : context_degrees_) {
@@ -115,21 +159,21 @@ std::vector<MeshSpace> Space::meshes_for(std::int64_t world_size) const {
       for (const std::int64_t pipeline : pipeline_degrees_) {
         if (remaining % pipeline != 0) continue;
         const std::int64_t data = remaining / pipeline;
-        if (experiment_.training.global_batch % data != 0 || legality_.data(data)) continue;
+        if (!std::binary_search(data_degrees_.begin(), data_degrees_.end(), data)) continue;
         const MeshDegrees dense{.tensor = tensor, .context = context, .pipeline = pipeline, .data = data};
-        for (const MeshDegrees& mesh : with_expert_degrees(dense))
-          if (MeshSpace space = mesh_space(mesh); space.candidates() > 0) spaces.push_back(std::move(space));
+        for (const MeshDegrees& mesh : with_expert_degrees(dense)) add_mesh(mesh);
       }
     }
   }
-  return spaces;
 }
 
 std::vector<MeshDegrees> Space::with_expert_degrees(const MeshDegrees& dense) const {
   const auto& mixture = experiment_.model.mixture;
   std::vector<MeshDegrees> meshes;
+  const std::int64_t ranks = dense.tensor * dense.context * dense.data;
   for (const std::int64_t expert : divisors(mixture ? mixture->experts : 1))
     for (const std::int64_t expert_tensor : divisors(mixture ? dense.tensor : 1)) {
+      if (ranks % (expert * expert_tensor) != 0) continue;
       MeshDegrees mesh = dense;
       mesh.expert = expert;
       mesh.expert_tensor = expert_tensor;
@@ -138,54 +182,67 @@ std::vector<MeshDegrees> Space::with_expert_degrees(const MeshDegrees& dense) co
   return meshes;
 }
 
-MeshSpace Space::mesh_space(const MeshDegrees& mesh) const {
-  MeshSpace space{mesh, {}, treatments(mesh), default_buckets(mesh)};
+void Space::add_mesh(const MeshDegrees& mesh) {
+  MeshSpace space{.mesh = mesh, .sequence_parallel = {}, .buckets = default_buckets(mesh)};
+  for (const bool on : {false, true})
+    if (!legality_.sequence_parallel(mesh, on)) space.sequence_parallel.push_back(on);
+  space.batches = batch_list(mesh);
+  space.zeros = zero_list(mesh);
+  if (outer_points(space) == 0) return;
+  for (const specs::AxisOrder& order : legality_.axis_orders(mesh)) {
+    space.order = order;
+    meshes_.push_back(space);
+  }
+}
+
+std::size_t Space::batch_list(const MeshDegrees& mesh) {
+  const auto [found, added] = batch_index_.try_emplace({mesh.data, mesh.pipeline}, batch_lists_.size());
+  if (!added) return found->second;
+  std::vector<BatchChoice> batches;
   const std::int64_t share = experiment_.training.global_batch / mesh.data;
   for (const std::int64_t micro_batch : divisors(share)) {
     if (legality_.micro_batch(mesh, micro_batch)) continue;
-    BatchChoice batch{micro_batch, share / micro_batch, schedules(mesh, share / micro_batch)};
-    if (!batch.schedules.empty()) space.batches.push_back(std::move(batch));
+    const BatchChoice batch{micro_batch, share / micro_batch, schedule_list(mesh, share / micro_batch)};
+    if (!schedules(batch).empty()) batches.push_back(batch);
   }
-  return space;
+  batch_lists_.push_back(std::move(batches));
+  return found->second;
 }
 
-std::vector<ScheduleChoice> Space::schedules(const MeshDegrees& mesh, std::int64_t accumulation) const {
-  if (mesh.pipeline == 1) return {ScheduleChoice{}};
+std::size_t Space::schedule_list(const MeshDegrees& mesh, std::int64_t accumulation) {
+  // DualPipe alone asks for a number of micro-batches: two a pipeline rank.
+  const bool long_enough = accumulation >= 2 * mesh.pipeline;
+  const auto [found, added] =
+      schedule_index_.try_emplace({mesh.pipeline, long_enough}, schedule_lists_.size());
+  if (!added) return found->second;
   std::vector<ScheduleChoice> legal;
-  for (const specs::ScheduleKind kind : stack_.schedules) {
-    const auto [first, last] =
-        virtual_stage_range(kind, specs::block_count(experiment_.model) / mesh.pipeline);
-    for (std::int64_t stages = first; stages <= last; ++stages)
-      if (!legality_.schedule(mesh, accumulation, kind, stages)) legal.push_back({kind, stages});
-  }
-  return legal;
-}
-
-std::vector<Treatment> Space::treatments(const MeshDegrees& mesh) const {
-  std::vector<Treatment> legal;
-  const std::vector<specs::OffloadTreatment> offloads = offload_treatments(experiment_.search);
-  const auto add_offloads = [&](Treatment treatment) {
-    for (const specs::OffloadTreatment& optimizer : offloads)
-      for (const specs::OffloadTreatment& parameters : offloads)
-        for (const specs::OffloadTreatment& activations : offloads) {
-          treatment.offload = {optimizer, parameters, activations, false};
-          if (!legality_.offload(treatment.offload, treatment.zero)) legal.push_back(treatment);
-        }
-  };
-  for (const bool sequence_parallel : {false, true}) {
-    if (legality_.sequence_parallel(mesh, sequence_parallel)) continue;
-    for (const specs::Recomputation recomputation : all_recomputations) {
-      if (legality_.recomputation(recomputation)) continue;
-      for (std::int64_t stage = 0; stage <= 3; ++stage)
-        for (const specs::ShardScope scope : {specs::ShardScope::world, specs::ShardScope::node}) {
-          if (stage == 0 && scope == specs::ShardScope::node) continue;
-          const specs::ZeroTreatment zero{stage, scope};
-          if (!legality_.zero(mesh, zero))
-            add_offloads({sequence_parallel, recomputation, zero, specs::StageOffload{}});
-        }
+  if (mesh.pipeline == 1) {
+    legal.push_back({});
+  } else {
+    const std::int64_t layers = specs::block_count(experiment_.model);
+    for (const specs::ScheduleKind kind : stack_.schedules) {
+      const auto [first, last] = virtual_stage_range(kind, layers / mesh.pipeline);
+      for (std::int64_t stages = first; stages <= last; ++stages)
+        if (!legality_.schedule(mesh, accumulation, kind, stages)) legal.push_back({kind, stages});
     }
   }
-  return legal;
+  schedule_lists_.push_back(std::move(legal));
+  return found->second;
+}
+
+std::size_t Space::zero_list(const MeshDegrees& mesh) {
+  const std::tuple key{mesh.tensor, mesh.data * mesh.context, mesh.pipeline > 1};
+  const auto [found, added] = zero_index_.try_emplace(key, zero_lists_.size());
+  if (!added) return found->second;
+  std::vector<specs::ZeroTreatment> legal;
+  for (std::int64_t stage = 0; stage <= 3; ++stage)
+    for (const specs::ShardScope scope : {specs::ShardScope::world, specs::ShardScope::node}) {
+      const specs::ZeroTreatment zero{stage, scope};
+      if (stage == 0 && scope == specs::ShardScope::node) continue;
+      if (!legality_.zero(mesh, zero)) legal.push_back(zero);
+    }
+  zero_lists_.push_back(std::move(legal));
+  return found->second;
 }
 
 }  // namespace planner

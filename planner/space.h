@@ -1,15 +1,21 @@
-// The one definition of the search space: every regular placement of an experiment that is legal.
+// The one definition of the search space: every outer point of an experiment that is legal.
 //
-// A candidate is a mesh (tensor, context, pipeline, data, expert, expert_tensor), a micro-batch, a schedule
-// with its virtual stages, and a treatment (sequence parallelism, recomputation, ZeRO, offload). All devices
-// are used; [search] idle_nodes allows that many nodes to stand idle, and where no mesh uses exactly the
-// allowed numbers of devices, the largest number below for which a legal mesh exists is used. Offload moves
-// a part whole (eight eighths) unless [search] offload_eighths says otherwise. Rank order is the default one.
-// Memory is not a rule of the space: what does not fit is a candidate that the search finds infeasible.
+// An outer point is a mesh (tensor, context, pipeline, data, expert, expert_tensor) with the order of its
+// axes over the ranks, a micro-batch, a schedule with its virtual stages, and a treatment (sequence
+// parallelism, recomputation, ZeRO, offload, local steps). All devices are used; [search] idle_nodes allows
+// that many nodes to stand idle, and where no mesh uses exactly the allowed numbers of devices, the largest
+// number below for which a legal mesh exists is used. Axes of size 1 have no place in an order: of the orders
+// that put the others alike, the first is the one. Memory is not a rule of the space: what does not fit is a
+// candidate that the search finds infeasible.
+//
+// The space is kept as a product, so that its size follows the number of divisors, not of candidates.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "planner/legality.h"
@@ -26,33 +32,32 @@ struct ScheduleChoice {
   bool operator==(const ScheduleChoice&) const = default;
 };
 
-struct Treatment {
-  bool sequence_parallel = false;
-  specs::Recomputation recomputation = specs::Recomputation::none;
-  specs::ZeroTreatment zero;
-  specs::StageOffload offload;
-  bool operator==(const Treatment&) const = default;
-};
-
 /// A micro-batch of a mesh and the schedules that exist for its number of micro-batches.
 struct BatchChoice {
   std::int64_t micro_batch = 1;
   std::int64_t accumulation = 1;
-  std::vector<ScheduleChoice> schedules;
-  bool operator==(const BatchChoice&) const = default;
+  std::size_t schedules = 0;  ///< index for Space::schedules
 };
 
-/// All candidates of one mesh: the product of its (micro-batch, schedule) pairs and its treatments.
+/// Shares that may leave the device, nothing first, then by device and share.
+struct OffloadChoices {
+  std::vector<specs::OffloadTreatment> optimizer;
+  std::vector<specs::OffloadTreatment> parameters;  ///< under ZeRO-3
+  std::vector<specs::OffloadTreatment> activations;
+};
+
+/// All outer points of one mesh in one order: the product of its (micro-batch, schedule) pairs and its
+/// treatments.
 struct MeshSpace {
   MeshDegrees mesh;
-  std::vector<BatchChoice> batches;  ///< none without a schedule
-  std::vector<Treatment> treatments;
-  specs::BucketSizes buckets;  ///< the same for all of them
+  specs::AxisOrder order = specs::default_axis_order;
+  std::vector<bool> sequence_parallel;
+  std::size_t batches = 0;  ///< index for Space::batches
+  std::size_t zeros = 0;    ///< index for Space::zeros
+  specs::BucketSizes buckets;
 
-  std::uint64_t candidates() const;
-  /// Calls `visit(const specs::RegularPlacement&)` for each candidate, in a fixed order.
-  template <class Visit>
-  void for_each(Visit&& visit) const;
+  /// The point with the mesh's degrees, order and buckets, everything else neutral.
+  specs::RegularPlacement corner() const;
 };
 
 /// One dimension as `--show-space` prints it.
@@ -67,12 +72,33 @@ class Space {
   /// Keeps references to both arguments. Without a legal mesh the space is empty.
   Space(const specs::Experiment& experiment, const specs::StackSpec& stack);
 
+  /// By tensor, context, pipeline, data, expert, expert_tensor degree within a world size, then order.
   const std::vector<MeshSpace>& meshes() const { return meshes_; }
+  const std::vector<BatchChoice>& batches(const MeshSpace& mesh) const { return batch_lists_[mesh.batches]; }
+  const std::vector<ScheduleChoice>& schedules(const BatchChoice& batch) const {
+    return schedule_lists_[batch.schedules];
+  }
+  const std::vector<specs::ZeroTreatment>& zeros(const MeshSpace& mesh) const {
+    return zero_lists_[mesh.zeros];
+  }
+  const std::vector<specs::Recomputation>& recomputations() const { return recomputations_; }
+  /// Replicas that part for some steps shard nothing between them.
+  const std::vector<std::int64_t>& local_steps(const MeshSpace& mesh, const specs::ZeroTreatment& zero) const;
+  const OffloadChoices& offload() const { return offload_; }
+  /// What a ZeRO treatment leaves of the choices for the parameters.
+  const std::vector<specs::OffloadTreatment>& parameter_offload(const specs::ZeroTreatment& zero) const;
+
   const Legality& legality() const { return legality_; }
   std::int64_t largest_world_size() const;
-  std::uint64_t candidates() const;
+  std::uint64_t outer_points() const;
+  std::uint64_t outer_points(const MeshSpace& mesh) const;
+  /// Of one (micro-batch, schedule) pair, sequence parallelism and recomputation of a mesh.
+  std::uint64_t treatments_of_one_kind(const MeshSpace& mesh) const;
   bool has_experts() const { return experiment_.model.mixture.has_value(); }
   bool contains_world_size(std::int64_t world_size) const;
+  /// Calls `visit(const specs::RegularPlacement&)` for each outer point of the mesh, in a fixed order.
+  template <class Visit>
+  void for_each(const MeshSpace& mesh, Visit&& visit) const;
 
   std::vector<Dimension> dimensions() const;
 
@@ -80,11 +106,13 @@ class Space {
   std::vector<Dimension> refused_restrictions() const;
 
  private:
-  std::vector<MeshSpace> meshes_for(std::int64_t world_size) const;
+  void add_meshes(std::int64_t world_size);
+  void add_mesh(const MeshDegrees& mesh);
+  std::int64_t largest_legal_world_size(std::int64_t devices) const;
   std::vector<MeshDegrees> with_expert_degrees(const MeshDegrees& dense) const;
-  MeshSpace mesh_space(const MeshDegrees& mesh) const;
-  std::vector<ScheduleChoice> schedules(const MeshDegrees& mesh, std::int64_t accumulation) const;
-  std::vector<Treatment> treatments(const MeshDegrees& mesh) const;
+  std::size_t batch_list(const MeshDegrees& mesh);
+  std::size_t schedule_list(const MeshDegrees& mesh, std::int64_t accumulation);
+  std::size_t zero_list(const MeshDegrees& mesh);
 
   const specs::Experiment& experiment_;
   const specs::StackSpec& stack_;
@@ -92,35 +120,49 @@ class Space {
   std::vector<std::int64_t> tensor_degrees_;
   std::vector<std::int64_t> context_degrees_;
   std::vector<std::int64_t> pipeline_degrees_;
+  std::vector<std::int64_t> data_degrees_;
+  std::vector<specs::Recomputation> recomputations_;
+  std::vector<std::int64_t> local_steps_;
+  OffloadChoices offload_;
+  std::vector<specs::OffloadTreatment> parameters_stay_;
   std::vector<MeshSpace> meshes_;
+  std::vector<std::vector<BatchChoice>> batch_lists_;
+  std::vector<std::vector<ScheduleChoice>> schedule_lists_;
+  std::vector<std::vector<specs::ZeroTreatment>> zero_lists_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> batch_index_;  ///< by (data, pipeline)
+  std::map<std::pair<std::int64_t, bool>, std::size_t> schedule_index_;       ///< by (pipeline, long enough)
+  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::size_t> zero_index_;
 };
 
 /// Divisors of a positive number in ascending order.
 std::vector<std::int64_t> divisors(std::int64_t number);
 
 template <class Visit>
-void MeshSpace::for_each(Visit&& visit) const {
-  specs::RegularPlacement placement;
-  placement.tensor = mesh.tensor;
-  placement.context = mesh.context;
-  placement.pipeline = mesh.pipeline;
-  placement.data = mesh.data;
-  placement.expert = mesh.expert;
-  placement.expert_tensor = mesh.expert_tensor;
-  placement.buckets = buckets;
-  for (const BatchChoice& batch : batches) {
-    placement.micro_batch = batch.micro_batch;
-    placement.accumulation = batch.accumulation;
-    for (const ScheduleChoice& choice : batch.schedules) {
-      placement.schedule = choice.kind;
-      placement.virtual_stages = choice.virtual_stages;
-      for (const Treatment& treatment : treatments) {
-        placement.sequence_parallel = treatment.sequence_parallel;
-        placement.recomputation = treatment.recomputation;
-        placement.zero = treatment.zero;
-        placement.offload = treatment.offload;
-        visit(static_cast<const specs::RegularPlacement&>(placement));
-      }
+void Space::for_each(const MeshSpace& mesh, Visit&& visit) const {
+  specs::RegularPlacement point = mesh.corner();
+  const auto treatments = [&] {
+    for (const bool sequence_parallel : mesh.sequence_parallel)
+      for (const specs::Recomputation recomputation : recomputations_)
+        for (const specs::ZeroTreatment& zero : zeros(mesh))
+          for (const specs::OffloadTreatment& optimizer : offload_.optimizer)
+            for (const specs::OffloadTreatment& parameters : parameter_offload(zero))
+              for (const specs::OffloadTreatment& activations : offload_.activations)
+                for (const std::int64_t steps : local_steps(mesh, zero)) {
+                  point.sequence_parallel = sequence_parallel;
+                  point.recomputation = recomputation;
+                  point.zero = zero;
+                  point.offload = {optimizer, parameters, activations, false};
+                  point.local_steps = steps;
+                  visit(static_cast<const specs::RegularPlacement&>(point));
+                }
+  };
+  for (const BatchChoice& batch : batches(mesh)) {
+    point.micro_batch = batch.micro_batch;
+    point.accumulation = batch.accumulation;
+    for (const ScheduleChoice& choice : schedules(batch)) {
+      point.schedule = choice.kind;
+      point.virtual_stages = choice.virtual_stages;
+      treatments();
     }
   }
 }

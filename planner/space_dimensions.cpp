@@ -46,49 +46,61 @@ Dimension names(std::string name, const std::set<Enum>& found, Rule&& rule) {
 
 struct Occurring {
   std::set<std::int64_t> tensor, context, pipeline, data, expert, expert_tensor, micro_batch, virtual_stages,
-      zero_stage;
+      zero_stage, local_steps;
+  std::set<std::string> axis_order;
+  std::set<std::int64_t> offload_eighths;
   std::set<specs::ScheduleKind> schedule;
   std::set<specs::Recomputation> recomputation;
   std::set<specs::ShardScope> shard_scope;
   std::set<bool> sequence_parallel;
   std::set<specs::OffloadDevice> offload_optimizer, offload_parameters, offload_activations;
 
-  explicit Occurring(const std::vector<MeshSpace>& spaces) {
-    for (const MeshSpace& space : spaces) {
-      tensor.insert(space.mesh.tensor);
-      context.insert(space.mesh.context);
-      pipeline.insert(space.mesh.pipeline);
-      data.insert(space.mesh.data);
-      expert.insert(space.mesh.expert);
-      expert_tensor.insert(space.mesh.expert_tensor);
-      for (const BatchChoice& batch : space.batches) add(batch);
-      for (const Treatment& treatment : space.treatments) add(treatment);
-    }
+  explicit Occurring(const Space& space) {
+    for (const MeshSpace& mesh : space.meshes()) add(space, mesh);
+    if (space.meshes().empty()) return;
+    for (const specs::Recomputation mode : space.recomputations()) recomputation.insert(mode);
+    const OffloadChoices& choices = space.offload();
+    add(choices.optimizer, offload_optimizer);
+    add(choices.activations, offload_activations);
+    if (zero_stage.contains(3)) add(choices.parameters, offload_parameters);
+    if (zero_stage.empty() || *zero_stage.begin() < 3) offload_parameters.insert(specs::OffloadDevice::none);
   }
 
  private:
-  void add(const BatchChoice& batch) {
-    micro_batch.insert(batch.micro_batch);
-    for (const ScheduleChoice& choice : batch.schedules) {
-      schedule.insert(choice.kind);
-      virtual_stages.insert(choice.virtual_stages);
+  void add(const Space& space, const MeshSpace& mesh) {
+    tensor.insert(mesh.mesh.tensor);
+    context.insert(mesh.mesh.context);
+    pipeline.insert(mesh.mesh.pipeline);
+    data.insert(mesh.mesh.data);
+    expert.insert(mesh.mesh.expert);
+    expert_tensor.insert(mesh.mesh.expert_tensor);
+    axis_order.insert(specs::to_string(mesh.order));
+    sequence_parallel.insert(mesh.sequence_parallel.begin(), mesh.sequence_parallel.end());
+    for (const BatchChoice& batch : space.batches(mesh)) {
+      micro_batch.insert(batch.micro_batch);
+      for (const ScheduleChoice& choice : space.schedules(batch)) {
+        schedule.insert(choice.kind);
+        virtual_stages.insert(choice.virtual_stages);
+      }
+    }
+    for (const specs::ZeroTreatment& zero : space.zeros(mesh)) {
+      zero_stage.insert(zero.stage);
+      if (zero.stage > 0) shard_scope.insert(zero.scope);
+      for (const std::int64_t steps : space.local_steps(mesh, zero)) local_steps.insert(steps);
     }
   }
-  void add(const Treatment& treatment) {
-    sequence_parallel.insert(treatment.sequence_parallel);
-    recomputation.insert(treatment.recomputation);
-    zero_stage.insert(treatment.zero.stage);
-    if (treatment.zero.stage > 0) shard_scope.insert(treatment.zero.scope);
-    offload_optimizer.insert(treatment.offload.optimizer.device);
-    offload_parameters.insert(treatment.offload.parameters.device);
-    offload_activations.insert(treatment.offload.activations.device);
+  void add(const std::vector<specs::OffloadTreatment>& choices, std::set<specs::OffloadDevice>& found) {
+    for (const specs::OffloadTreatment& treatment : choices) {
+      found.insert(treatment.device);
+      if (treatment.eighths > 0) offload_eighths.insert(treatment.eighths);
+    }
   }
 };
 
 }  // namespace
 
 std::vector<Dimension> Space::dimensions() const {
-  const Occurring found(meshes_);
+  const Occurring found(*this);
   const std::int64_t devices = experiment_.cluster.devices();
   std::vector<Dimension> dimensions;
 
@@ -151,6 +163,9 @@ std::vector<Dimension> Space::dimensions() const {
   offload("offload_optimizer", found.offload_optimizer, &specs::StageOffload::optimizer);
   offload("offload_parameters", found.offload_parameters, &specs::StageOffload::parameters);
   offload("offload_activations", found.offload_activations, &specs::StageOffload::activations);
+  if (!found.offload_eighths.empty()) dimensions.push_back(degrees("offload_eighths", found.offload_eighths));
+  dimensions.push_back({"axis_order", {found.axis_order.begin(), found.axis_order.end()}, {}});
+  dimensions.push_back(degrees("local_steps", found.local_steps));
   return dimensions;
 }
 

@@ -2,35 +2,34 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <deque>
+#include <limits>
 #include <random>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cost_models/estimate.h"
+#include "planner/claimed_region.h"
 #include "planner/pricing.h"
 #include "planner/written_out_space.h"
 #include "specs/language/catalog.h"
+#include "specs/plan/placement_check.h"
 
 namespace planner {
 namespace {
 
+using specs::RegionKind;
+using specs::RegularPlacement;
+
 constexpr double relative_rounding = 1e-9;
 
-/// What the certificate says of one mesh, its regions together.
-struct MeshClaim {
-  std::int64_t priced = 0;
-  std::int64_t infeasible = 0;
-};
-
-std::int64_t number(const std::string& digits) { return digits.empty() ? 0 : std::stoll(digits); }
-
-std::string mesh_name(const specs::CertificateRegion& region) {
+std::string name_of(const specs::CertificateRegion& region) {
   std::string name;
   for (const specs::RegionDimension& dimension : region.dimensions)
     name += fmt::format("{}{}={}", name.empty() ? "" : " ", dimension.dimension,
-                        dimension.values.size() == 1 ? dimension.values.front() : "several");
-  return name;
+                        fmt::join(dimension.values, ","));
+  return name.empty() ? "all of the space" : name;
 }
 
 class Verifier {
@@ -38,14 +37,18 @@ class Verifier {
   Verifier(const specs::Plan& plan, const specs::StackSpec& stack, const VerifyOptions& options)
       : plan_(plan),
         options_(options),
+        layers_(specs::block_count(plan.inputs.model)),
         estimator_(plan.inputs),
         space_(plan.inputs, stack),
         random_(options.seed) {}
 
   Verification run() {
     check_plan();
+    for (const specs::CertificateRegion& region : plan_.certificate.regions)
+      regions_.emplace_back(region, space_, plan_.inputs.training.global_batch);
     check_counts();
-    check_meshes();
+    for (const ClaimedRegion& region : regions_) check_region(region);
+    result_.regions = static_cast<std::int64_t>(regions_.size());
     return std::move(result_);
   }
 
@@ -54,119 +57,143 @@ class Verifier {
     result_.findings.push_back({std::move(region), std::move(message)});
   }
 
-  bool fits(const specs::CostBreakdown& cost) const {
-    return cost.peak_device_bytes <= estimator_.usable_device_bytes() &&
-           cost.peak_host_bytes_per_node <= estimator_.usable_host_bytes();
+  bool fits_device(const specs::CostBreakdown& cost) const {
+    return cost.peak_device_bytes <= estimator_.usable_device_bytes();
+  }
+  bool fits_host(const specs::CostBreakdown& cost) const {
+    return cost.peak_host_bytes_per_node <= estimator_.usable_host_bytes();
+  }
+  double objective(const specs::CostBreakdown& cost) const {
+    return objective_of(plan_.inputs.search.objective, cost);
   }
 
   void check_plan() {
     const specs::CostBreakdown cost = estimator_.estimate(plan_.placement);
-    const double objective = objective_of(plan_.inputs.search.objective, cost);
-    if (std::abs(objective - plan_.objective) > relative_rounding * objective)
-      find("", fmt::format("the plan's objective is {}, priced anew it is {}", plan_.objective, objective));
-    if (!fits(cost))
+    const double anew = objective(cost);
+    if (std::abs(anew - plan_.objective) > relative_rounding * anew)
+      find("", fmt::format("the plan's objective is {}, priced anew it is {}", plan_.objective, anew));
+    if (!fits_device(cost))
       find("", fmt::format("the plan needs {} bytes a device, {} are usable", cost.peak_device_bytes,
                            estimator_.usable_device_bytes()));
+    if (!fits_host(cost))
+      find("", fmt::format("the plan needs {} bytes of host memory a node, {} are usable",
+                           cost.peak_host_bytes_per_node, estimator_.usable_host_bytes()));
+    for (const specs::RunnerUp& runner_up : plan_.runners_up)
+      if (runner_up.objective < plan_.objective * (1 - relative_rounding))
+        find("", fmt::format("a runner-up's objective is {}, below the plan's {}", runner_up.objective,
+                             plan_.objective));
+    if (const auto regular = specs::as_regular(plan_.placement, layers_)) best_.push_back(*regular);
+    for (const specs::RunnerUp& runner_up : plan_.runners_up)
+      if (const auto regular = specs::as_regular(runner_up.placement, layers_)) best_.push_back(*regular);
   }
 
   void check_counts() {
-    std::int64_t priced = 0, infeasible = 0;
-    for (const specs::CertificateRegion& region : plan_.certificate.regions) {
-      MeshClaim& claim = claims_[mesh_name(region)];
-      const std::int64_t candidates = number(region.candidates);
-      const bool is_priced = region.kind == specs::RegionKind::priced;
-      (is_priced ? claim.priced : claim.infeasible) += candidates;
-      (is_priced ? priced : infeasible) += candidates;
-      if (is_priced && region.best < plan_.objective * (1 - relative_rounding))
-        find(mesh_name(region),
-             fmt::format("its best is {}, below the plan's {}", region.best, plan_.objective));
-      ++result_.regions;
+    Count priced = 0, infeasible = 0, bounded = 0;
+    for (const ClaimedRegion& region : regions_) {
+      const specs::CertificateRegion& claim = region.claim();
+      for (const std::string& dimension : region.unknown_dimensions())
+        find(name_of(claim), fmt::format("\"{}\" is no dimension", dimension));
+      if (region.members().str() != claim.candidates)
+        find(name_of(claim), fmt::format("holds {} members, the certificate says {}", region.members().str(),
+                                         claim.candidates));
+      (claim.kind == RegionKind::priced       ? priced
+       : claim.kind == RegionKind::infeasible ? infeasible
+                                              : bounded) += region.members();
     }
-    const auto equal = [&](const char* what, std::int64_t sum, const std::string& claimed) {
-      if (sum != number(claimed))
-        find("", fmt::format("{}: the regions add up to {}, not {}", what, sum, claimed));
+    const auto equal = [&](const char* what, const Count& sum, const std::string& claimed) {
+      if (sum.str() != claimed)
+        find("", fmt::format("{}: the regions add up to {}, not {}", what, sum.str(), claimed));
     };
     equal("priced", priced, plan_.certificate.priced_candidates);
     equal("infeasible", infeasible, plan_.certificate.infeasible_candidates);
-    equal("the whole space", priced + infeasible, plan_.certificate.space_candidates);
+    equal("bounded", bounded, plan_.certificate.bounded_candidates);
+    const specs::CertificateRegion everything;
+    const ClaimedRegion whole(everything, space_, plan_.inputs.training.global_batch);
+    result_.counted_candidates = whole.members().str();
+    equal("the whole space", whole.members(), plan_.certificate.space_candidates);
+    equal("the regions together", priced + infeasible + bounded, result_.counted_candidates);
   }
 
-  void check_meshes() {
-    for (const WrittenOutMesh& mesh : space_.meshes()) {
-      const auto claim = claims_.find(mesh.name);
-      if (claim == claims_.end()) {
-        find(mesh.name, fmt::format("{} candidates are in no region", mesh.members.size()));
-        continue;
+  void check_region(const ClaimedRegion& region) {
+    const specs::CertificateRegion& claim = region.claim();
+    check_against_plan(claim);
+    double least = std::numeric_limits<double>::infinity();
+    const bool whole = region.members() <= options_.samples_per_region;
+    if (whole) {
+      region.for_each([&](const RegularPlacement& member) { check_member(region, member, least); });
+    } else {
+      for (std::int64_t drawn = 0; drawn < options_.samples_per_region; ++drawn) {
+        const bool near = drawn % 2 == 1 && !best_.empty();
+        auto member =
+            near ? region.draw_near(best_[static_cast<std::size_t>(drawn / 2) % best_.size()], random_)
+                 : region.draw(random_);
+        if (!member) member = region.draw(random_);
+        if (member) check_member(region, *member, least);
       }
-      check_mesh(mesh, claim->second);
-      result_.counted_candidates += static_cast<std::int64_t>(mesh.members.size());
-      claims_.erase(claim);
     }
-    for (const auto& [name, claim] : claims_) find(name, "no candidate has this mesh");
+    if (whole && claim.kind == RegionKind::priced && std::isfinite(least) &&
+        std::abs(least - claim.best) > relative_rounding * least)
+      find(name_of(claim),
+           fmt::format("its best member that fits has {}, the certificate says {}", least, claim.best));
   }
 
-  void check_mesh(const WrittenOutMesh& mesh, const MeshClaim& claim) {
-    const auto counted = static_cast<std::int64_t>(mesh.members.size());
-    if (claim.priced + claim.infeasible != counted)
-      find(mesh.name, fmt::format("has {} candidates, not {}", counted, claim.priced + claim.infeasible));
-    const std::vector<std::size_t> drawn = draw(mesh);
-    std::int64_t fitting = 0;
-    for (const std::size_t member : drawn) {
-      const specs::CostBreakdown cost = estimator_.estimate(
-          specs::regular_placement(mesh.members[member], specs::block_count(plan_.inputs.model)));
-      ++result_.priced_members;
-      if (!fits(cost)) continue;
-      ++fitting;
-      const double objective = objective_of(plan_.inputs.search.objective, cost);
-      const double least = plan_.objective * (1 - plan_.certificate.gap) * (1 - relative_rounding);
-      if (objective < least)
-        find(mesh.name, fmt::format("a member fits and has {}, below the plan's {} and gap", objective,
-                                    plan_.objective));
+  void check_against_plan(const specs::CertificateRegion& claim) {
+    const double least = plan_.objective * (1 - plan_.certificate.gap) * (1 - relative_rounding);
+    if (claim.kind == RegionKind::bounded && claim.bound < least)
+      find(name_of(claim), fmt::format("its bound is {}, below the plan's {} and gap {}", claim.bound,
+                                       plan_.objective, plan_.certificate.gap));
+    if (claim.kind == RegionKind::priced && claim.best < plan_.objective * (1 - relative_rounding) &&
+        claim.best != 0)
+      find(name_of(claim), fmt::format("its best is {}, below the plan's {}", claim.best, plan_.objective));
+  }
+
+  void check_member(const ClaimedRegion& region, const RegularPlacement& member, double& least) {
+    const specs::CertificateRegion& claim = region.claim();
+    const specs::Placement placement = specs::regular_placement(member, layers_);
+    const auto& inputs = plan_.inputs;
+    for (const specs::PlacementViolation& violation :
+         specs::placement_violations(placement, inputs.model, inputs.cluster, inputs.training))
+      return find(name_of(claim), "a member is no legal placement: " + violation.message);
+    const auto second = std::find_if(regions_.begin(), regions_.end(), [&](const ClaimedRegion& other) {
+      return &other != &region && other.holds(member);
+    });
+    if (second != regions_.end())
+      return find(name_of(claim), "shares a member with " + name_of(second->claim()));
+    const specs::CostBreakdown cost = estimator_.estimate(placement);
+    ++result_.priced_members;
+    const double price = objective(cost);
+    const bool fits = fits_device(cost) && fits_host(cost);
+    if (fits) least = std::min(least, price);
+    const double claimed = claim.kind == RegionKind::bounded ? claim.bound : claim.best;
+    switch (claim.kind) {
+      case RegionKind::infeasible: {
+        const bool device = claim.rule == "device memory";
+        if (device ? fits_device(cost) : fits_host(cost))
+          find(name_of(claim),
+               fmt::format("a member does not break {}: {} bytes a device, {} a node", claim.rule,
+                           cost.peak_device_bytes, cost.peak_host_bytes_per_node));
+        return;
+      }
+      case RegionKind::bounded:
+        if (price < claimed * (1 - relative_rounding))
+          find(name_of(claim), fmt::format("a member has {}, below the bound {}", price, claimed));
+        return;
+      case RegionKind::priced:
+      case RegionKind::optimized:
+        if (fits && price < claimed * (1 - relative_rounding))
+          find(name_of(claim), fmt::format("a member that fits has {}, below the best {}", price, claimed));
+        return;
     }
-    const auto drawn_count = static_cast<std::int64_t>(drawn.size());
-    const bool whole = drawn_count == counted;
-    if (fitting > claim.priced || (whole && fitting != claim.priced))
-      find(mesh.name,
-           fmt::format("{} of {} members fit, the certificate says {}", fitting, drawn_count, claim.priced));
-    if (drawn_count - fitting > claim.infeasible)
-      find(mesh.name, fmt::format("{} of {} members do not fit, the certificate says {}",
-                                  drawn_count - fitting, drawn_count, claim.infeasible));
-  }
-
-  /// All members of a small mesh; else half at random and half those most like the plan.
-  std::vector<std::size_t> draw(const WrittenOutMesh& mesh) {
-    const std::size_t count = mesh.members.size();
-    const auto wanted = static_cast<std::size_t>(options_.samples_per_region);
-    std::vector<std::size_t> order(count);
-    for (std::size_t index = 0; index < count; ++index) order[index] = index;
-    if (count <= wanted) return order;
-    std::vector<int> unlike(count);
-    for (std::size_t index = 0; index < count; ++index) unlike[index] = differences(mesh.members[index]);
-    std::shuffle(order.begin(), order.end(), random_);
-    std::stable_sort(order.begin() + static_cast<std::ptrdiff_t>(wanted / 2), order.end(),
-                     [&](std::size_t a, std::size_t b) { return unlike[a] < unlike[b]; });
-    order.resize(wanted);
-    return order;
-  }
-
-  /// In how many choices inside the mesh the member differs from the plan.
-  int differences(const specs::RegularPlacement& member) const {
-    const specs::Placement& plan = plan_.placement;
-    const specs::PipelineStage& stage = plan.stages.front();
-    const specs::Recomputation recomputation =
-        stage.recomputation.empty() ? specs::Recomputation::none : stage.recomputation.front().mode;
-    return (member.micro_batch != plan.micro_batch) + (member.schedule != plan.schedule) +
-           (member.virtual_stages != plan.virtual_stages) +
-           (member.sequence_parallel != plan.sequence_parallel) + (member.recomputation != recomputation) +
-           (member.zero != stage.zero) + (member.offload != stage.offload);
   }
 
   const specs::Plan& plan_;
   const VerifyOptions options_;
+  const std::int64_t layers_;
   const cost_models::Estimator estimator_;
   const WrittenOutSpace space_;
   std::mt19937_64 random_;
-  std::map<std::string, MeshClaim> claims_;
+  std::deque<ClaimedRegion> regions_;
+  std::vector<RegularPlacement> best_;
   Verification result_;
 };
 
@@ -174,10 +201,10 @@ class Verifier {
 
 specs::Result<Verification> verify_certificate(const specs::Plan& plan, const VerifyOptions& options) {
   specs::Result<Verification> result;
-  if (plan.certificate.method != "exhaustive")
-    result.diagnostics.error(
-        {}, fmt::format("a certificate of method \"{}\" cannot be verified", plan.certificate.method),
-        "plan again with this program");
+  const std::string& method = plan.certificate.method;
+  if (method != "exhaustive" && method != "branch-and-bound")
+    result.diagnostics.error({}, fmt::format("a certificate of method \"{}\" cannot be verified", method),
+                             "plan again with this program");
   const specs::Result<specs::StackSpec> stack = specs::catalog_stack(plan.inputs.training.stack);
   result.diagnostics.append(stack.diagnostics);
   if (!result.diagnostics.has_errors()) result.value = Verifier(plan, *stack, options).run();

@@ -1,9 +1,9 @@
-// Holds a plan's claims against code of its own: nothing here is shared with the search, its space or its
-// rules.
+// Holds a plan's claims against code of its own: nothing here is shared with the search, its space, its rules
+// or its bounds.
 //
 // The members of every region are written out anew from the model, the cluster, the recipe, the stack's
-// profile and [search]; legality is judged by specs/plan/placement_check; prices come from the full account
-// of `Estimator::estimate`, never from the search's quick form.
+// profile and [search]; prices come from the full account of `Estimator::estimate`, never from the search's
+// quick forms.
 #pragma once
 
 #include <cstdint>
@@ -28,17 +28,23 @@ struct VerifyFinding {
 
 struct Verification {
   std::int64_t regions = 0;
-  std::int64_t counted_candidates = 0;  ///< by this code
+  std::string counted_candidates;  ///< by this code, a decimal integer
   std::int64_t priced_members = 0;
   std::vector<VerifyFinding> findings;  ///< claims that do not hold
   bool holds() const { return findings.empty(); }
 };
 
-/// Checks that the plan's price and memory are what the full account says, that the counts of the regions add
-/// up to the space and to what this code counts, that the meshes of the regions are all there are and each
-/// once, and of sampled members, half of them near the plan, that none that fits beats the plan by more than
-/// the claimed gap and that those of a region without a fitting member do not fit. Errors: a certificate of a
-/// method that this code does not know.
+/// Checks that
+///  * the plan's price and memory are what the full account says, and no runner-up is better;
+///  * each region holds as many members as it says, and together they hold the space, counted anew;
+///  * no drawn member lies in a second region;
+///  * of the drawn members of a region (all of a small one; else half of them at random, half of them local
+///  moves
+///    from the plan and its runners-up) none is below a bounded region's bound or a priced region's best, and
+///    each of an infeasible region breaks the named constraint; a priced region that is priced whole has the
+///    best it says;
+///  * no bound and no best lies below the plan by more than the claimed gap.
+/// Errors: a certificate of a method that this code does not know.
 specs::Result<Verification> verify_certificate(const specs::Plan& plan, const VerifyOptions& options = {});
 
 }  // namespace planner

@@ -27,6 +27,11 @@ struct WhyNot {
   std::optional<specs::CostBreakdown> cost;
 };
 
+/// Settings ("search.tensor=[9999]") that no placement of the plan's model and cluster could ever have:
+/// degrees below 1 or above the devices, more experts, layers or sequences than there are. Each error names
+/// the legal values.
+specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<std::string>& settings);
+
 /// `question` is the plan's experiment with [search] replaced by what was asked; dimensions that it leaves
 /// free are chosen at their best.
 specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& question);

@@ -17,8 +17,7 @@ Report infeasibility_report(const specs::Experiment& experiment, const Infeasibi
   };
   if (infeasibility.nearest) {
     add("candidates", "answer",
-        fmt::format("none of {} placements fits",
-                    format_count(static_cast<std::int64_t>(infeasibility.candidates))));
+        fmt::format("none of {} placements fits", with_commas(infeasibility.candidates.str())));
     add("nearest", "nearest",
         describe(mesh_of(infeasibility.nearest->placement)) + " " +
             describe_inside_mesh(infeasibility.nearest->placement));
@@ -51,7 +50,7 @@ Report space_report(const Space& space) {
   Report report;
   Facts facts{"space", "Search space", {}};
   facts.facts.push_back(
-      {"candidates", "candidates", Quantity::count, static_cast<std::int64_t>(space.candidates()), {}});
+      {"candidates", "candidates", Quantity::count, static_cast<std::int64_t>(space.outer_points()), {}});
   facts.facts.push_back(
       {"meshes", "meshes", Quantity::count, static_cast<std::int64_t>(space.meshes().size()), {}});
   facts.facts.push_back({"devices", "devices in use", Quantity::count, space.largest_world_size(), {}});

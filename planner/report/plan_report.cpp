@@ -89,12 +89,6 @@ Table runners_up_table(const Plan& plan) {
   return table;
 }
 
-std::string with_commas(const std::string& digits) {
-  std::string text = digits;
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
-
 Notes schedule_notes(const Plan& plan) {
   Notes notes{"schedule", "Schedule, one line a pipeline rank", {}};
   for (const specs::ReplicaSchedule& replica : plan.schedule.replicas) {
@@ -128,10 +122,12 @@ Facts certificate_facts(const specs::Certificate& certificate) {
       text_fact("statement", "statement",
                 certificate.complete
                     ? fmt::format("the optimum of the whole space, gap {}", format_fraction(certificate.gap))
-                    : "the best so far; the search was stopped and nothing is proven"));
+                    : fmt::format("the best so far; the search was stopped, and that nothing is more than {} "
+                                  "better is not proven",
+                                  format_fraction(certificate.gap))));
   facts.facts.push_back(text_fact(
       "candidates", "candidates",
-      fmt::format("{} in the space: {} priced and fit, {} do not fit, {} excluded by a bound",
+      fmt::format("{} in the space: {} priced, {} cannot fit, {} excluded by a bound",
                   with_commas(certificate.space_candidates), with_commas(certificate.priced_candidates),
                   with_commas(certificate.infeasible_candidates),
                   with_commas(certificate.bounded_candidates))));

@@ -34,8 +34,9 @@ constexpr double kibi = 1024;
 
 }  // namespace
 
-std::string format_count(std::int64_t value) {
-  std::string digits = std::to_string(value);
+std::string format_count(std::int64_t value) { return with_commas(std::to_string(value)); }
+
+std::string with_commas(std::string digits) {
   const std::size_t start = digits[0] == '-' ? 1 : 0;
   for (std::size_t at = digits.size(); at > start + 3; at -= 3) digits.insert(at - 3, ",");
   return digits;

@@ -22,6 +22,8 @@ enum class Quantity : std::uint8_t {
 };
 
 std::string format_count(std::int64_t value);
+/// A decimal integer of any size, thousands separated.
+std::string with_commas(std::string digits);
 std::string format_parameters(double value);
 std::string format_bytes(double bytes);
 std::string format_seconds(double seconds);

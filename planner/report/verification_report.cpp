@@ -12,8 +12,8 @@ Report verification_report(const Verification& verification) {
                                                           : "the certificate does not hold"),
                          {}});
   facts.facts.push_back({"regions", "regions", Quantity::count, verification.regions, {}});
-  facts.facts.push_back(
-      {"counted_candidates", "candidates", Quantity::count, verification.counted_candidates, "counted anew"});
+  facts.facts.push_back({"counted_candidates", "candidates", Quantity::text,
+                         with_commas(verification.counted_candidates), "counted anew"});
   facts.facts.push_back(
       {"priced_members", "priced", Quantity::count, verification.priced_members, "by the full account"});
   report.sections.push_back(std::move(facts));

@@ -24,6 +24,8 @@ struct StackSpec {
   std::int64_t zero_stage_with_pipeline = 0;  ///< the highest ZeRO stage beside more than one pipeline rank
   std::string zero_with_pipeline_reason;      ///< why not a higher one
   std::vector<ShardScope> shard_scopes;
+  std::vector<std::string> axis_orders{
+      "tp-cp-dp-pp"};  ///< in which its ranks may fill the mesh; the default first
   std::vector<OffloadDevice> optimizer_offload;
   std::vector<OffloadDevice> parameter_offload;
   std::vector<OffloadDevice> activation_offload;

@@ -14,6 +14,9 @@ void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
                   stack.zero_stage_with_pipeline, {0, 3});
   visitor.text({"zero_with_pipeline_reason", "why not a higher one"}, stack.zero_with_pipeline_reason);
   visitor.choice_list({"shard_scopes", "it has"}, stack.shard_scopes);
+  visitor.text_list(
+      {"axis_orders", "in which its ranks may fill the mesh, innermost axis first; the default first"},
+      stack.axis_orders);
   visitor.choice_list({"optimizer_offload", "devices"}, stack.optimizer_offload);
   visitor.choice_list({"parameter_offload", "devices"}, stack.parameter_offload);
   visitor.choice_list({"activation_offload", "devices"}, stack.activation_offload);

@@ -92,6 +92,7 @@ Placement regular_placement(const RegularPlacement& regular, std::int64_t layers
                       .schedule = regular.schedule,
                       .virtual_stages = regular.virtual_stages,
                       .sequence_parallel = regular.sequence_parallel,
+                      .local_steps = regular.local_steps,
                       .buckets = regular.buckets,
                       .stages = {},
                       .replica_shares = {}};
@@ -147,7 +148,8 @@ std::optional<RegularPlacement> as_regular(const Placement& placement, std::int6
                                  .context_mode = first.mesh.context_mode,
                                  .buckets = placement.buckets,
                                  .zero = first.zero,
-                                 .offload = first.offload};
+                                 .offload = first.offload,
+                                 .local_steps = placement.local_steps};
   if (regular.pipeline < 1 || regular_placement(regular, layers) != placement) return std::nullopt;
   return regular;
 }

@@ -230,6 +230,7 @@ struct RegularPlacement {
   BucketSizes buckets;
   ZeroTreatment zero;
   StageOffload offload;
+  std::int64_t local_steps = 1;
 
   std::int64_t world_size() const { return tensor * context * pipeline * data; }
   bool operator==(const RegularPlacement&) const = default;

@@ -87,12 +87,18 @@ struct EnumNames<RegionKind> {
   }};
 };
 
-/// `dimension` is a key of `[search]`; values are as written there.
+/// `dimension` is a key of `[search]`; values are as written there. What belongs to a value stands after a
+/// slash: schedule "interleaved/4" (virtual stages), zero_stage "1/node" (shard scope where it is not the
+/// world), offload_… "cpu/3" (eighths).
 struct RegionDimension {
   std::string dimension;
   std::vector<std::string> values;
   bool operator==(const RegionDimension&) const = default;
 };
+
+/// "tensor=4,8 schedule=interleaved/4", and back.
+std::string to_string(const std::vector<RegionDimension>& dimensions);
+std::vector<RegionDimension> region_dimensions_from(std::string_view text);
 
 /// A part of the space. The regions of a certificate tile it: each candidate is in exactly one.
 /// The objective is always minimised: seconds, dollars or joules per step; for goodput, seconds per useful

@@ -167,16 +167,16 @@ void visit_memory_entry(KeyVisitor& visitor, MemoryEntry& entry) {
 
 void visit_region(KeyVisitor& visitor, CertificateRegion& region) {
   visitor.choice({"kind", "how the region was settled"}, region.kind);
-  visitor.list_of_tables({"dimensions", "keys of [search] and their values; a dimension not listed is free"},
-                         region.dimensions, [](KeyVisitor& keys, RegionDimension& dimension) {
-                           keys.text({"dimension", "a key of [search]"}, dimension.dimension);
-                           keys.text_list({"values", "as written there"}, dimension.values);
-                         });
+  std::string where = to_string(region.dimensions);
+  visitor.text({"where", "its values of the dimensions, all values of those that are not named"}, where);
+  region.dimensions = region_dimensions_from(where);
   visitor.text({"candidates", "exact count, a decimal integer"}, region.candidates);
   visitor.text({"rule", "name of the constraint or bound that settles it"}, region.rule);
-  visitor.text({"reason", "infeasible: the failing equation of its best member"}, region.reason);
-  visitor.number({"bound", "bounded: no member is below it, in the unit of the objective"}, region.bound, {});
-  visitor.number({"best", "priced, optimized: smallest objective"}, region.best, {});
+  visitor.text({"reason", "infeasible: the failing equation", {}, true}, region.reason);
+  visitor.number({"bound", "bounded: no member is below it, in the unit of the objective", {}, true},
+                 region.bound, {});
+  visitor.number({"best", "priced, optimized: smallest objective of the members that fit", {}, true},
+                 region.best, {});
 }
 
 void visit_runner_up(KeyVisitor& visitor, RunnerUp& runner_up) {

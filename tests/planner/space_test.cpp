@@ -42,7 +42,7 @@ Key key_of(const RegularPlacement& placement) {
 std::multiset<Key> enumerated(const Space& space) {
   std::multiset<Key> keys;
   for (const MeshSpace& mesh : space.meshes())
-    mesh.for_each([&](const RegularPlacement& placement) { keys.insert(key_of(placement)); });
+    space.for_each(mesh, [&](const RegularPlacement& placement) { keys.insert(key_of(placement)); });
   return keys;
 }
 
@@ -127,7 +127,7 @@ TEST(Space, ListsEachLegalCandidateOnceOnRandomSmallInstances) {
                                  << ::testing::PrintToString(missing.front());
     ASSERT_TRUE(unexpected.empty()) << "round " << round << ", first of " << unexpected.size() << ": "
                                     << ::testing::PrintToString(unexpected.front());
-    ASSERT_EQ(space.candidates(), correct.size()) << "round " << round;
+    ASSERT_EQ(space.outer_points(), correct.size()) << "round " << round;
     ++compared;
   }
   EXPECT_GT(compared, 40);
@@ -138,7 +138,7 @@ TEST(Space, EachCandidateObeysTheRulesThatWhyNotAnswersWith) {
   const specs::StackSpec stack = able_stack();
   const Space space(experiment, stack);
   for (const MeshSpace& mesh : space.meshes())
-    mesh.for_each([&](const RegularPlacement& placement) {
+    space.for_each(mesh, [&](const RegularPlacement& placement) {
       EXPECT_EQ(space.legality().placement(placement), std::nullopt) << describe(mesh_of(placement));
     });
 }
@@ -176,9 +176,9 @@ TEST(Space, UnevenStagesAreNotRefused) {
   specs::Experiment experiment = small_experiment(7, 30, 4, 8);
   experiment.search.pipeline = {7};
   const specs::StackSpec stack = able_stack();
-  EXPECT_GT(Space(experiment, stack).candidates(), 0u);
+  EXPECT_GT(Space(experiment, stack).outer_points(), 0u);
   experiment.search.uneven_stages = false;
-  EXPECT_EQ(Space(experiment, stack).candidates(), 0u);
+  EXPECT_EQ(Space(experiment, stack).outer_points(), 0u);
 }
 
 TEST(Space, NamesWhatTheStackCannotRun) {

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/dsplan/inputs.h"
+#include "cli/dsplan/stop_on_signal.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "cost_models/estimate.h"
 #include "planner/plan_experiment.h"
@@ -22,6 +23,7 @@ struct PlanOptions {
   std::string output = "plan.json";
   bool dry_run = false;
   bool show_space = false;
+  bool exhaustive = false;
 };
 
 bool show_space(const specs::Experiment& experiment, Invocation& invocation) {
@@ -41,8 +43,16 @@ bool run(const PlanOptions& options, Invocation& invocation) {
   invocation.print(experiment.diagnostics);
   if (options.show_space) return show_space(*experiment, invocation);
 
-  const auto outcome = planner::plan_experiment(*experiment);
+  const StopOnSignal stop_on_signal;
+  const auto outcome = planner::plan_experiment(
+      *experiment, &stop_on_signal.wanted(),
+      options.exhaustive ? planner::SearchMethod::exhaustive : planner::SearchMethod::branch_and_bound);
   if (!outcome) return invocation.refuse(outcome.diagnostics);
+  if (stop_on_signal.wanted()) invocation.exit_code = stop_on_signal.exit_code();
+  if (!outcome->plan && !outcome->infeasibility) {
+    invocation.err << "interrupted before any placement was found to fit\n";
+    return false;
+  }
   if (outcome->infeasibility) {
     invocation.print(planner::infeasibility_report(*experiment, *outcome->infeasibility));
     invocation.exit_code = exit_answer_is_no;
@@ -63,6 +73,11 @@ void add_plan_verb(CLI::App& app, Invocation& invocation) {
   add_experiment_input(*verb, options->input);
   verb->add_option("-o,--output", options->output, "Where the plan is written")->capture_default_str();
   verb->add_flag("--dry-run", options->dry_run, "Print the plan, write nothing");
+  verb->add_flag("--exhaustive", options->exhaustive,
+                 "Price every candidate, one after the other: the slow reference of the search");
+  verb->footer(
+      "Exit codes: 0 done, 1 nothing fits, 2 bad input, 3 internal or system failure, 130 after Ctrl-C: the "
+      "best plan so far, with a gap that is not proven.");
   verb->add_flag("--show-space", options->show_space,
                  "Print the search space and what is left out, and stop");
   add_format_option(*verb, invocation);

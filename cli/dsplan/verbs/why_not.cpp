@@ -39,6 +39,8 @@ bool run(const WhyNotOptions& options, Invocation& invocation) {
   const specs::Plan& plan = opened->plan;
   const auto settings = as_search_settings(options.settings);
   if (!settings) return invocation.refuse(settings.diagnostics);
+  const specs::Diagnostics nonsense = planner::impossible_values(plan, *settings);
+  if (nonsense.has_errors()) return invocation.refuse(nonsense);
   const std::string words = fmt::format("{}", fmt::join(options.settings, ", "));
   specs::Experiment free_inputs = plan.inputs;
   const specs::Objective objective = free_inputs.search.objective;

@@ -67,6 +67,10 @@ TEST_F(Verbs, FromAnExperimentToAPlanAndEveryQuestionAboutIt) {
   EXPECT_EQ(json_of({"why-not", path("plan.json"), "--set", "tensor=3"})["answer"]["verdict"],
             "no such placement is legal");
   EXPECT_EQ(run({"why-not", path("plan.json"), "--set", "tensr=3"}), 2);
+  for (const char* nonsense : {"tensor=9999", "pipeline=0", "micro_batch=1000000", "data=-4"}) {
+    EXPECT_EQ(run({"why-not", path("plan.json"), "--set", nonsense}), 2) << nonsense;
+    EXPECT_NE(err_.str().find("legal: 1, 2"), std::string::npos) << err_.str();
+  }
   EXPECT_EQ(json_of({"estimate", path("small.toml"), "--tensor", "2", "--pipeline", "4"})["estimate"]["fits"],
             "yes");
   EXPECT_EQ(

@@ -127,10 +127,9 @@ TEST_F(Coverage, TheSearchAmongMeasuredLayoutsPicksWhatTheRecordRanksFirst) {
       const specs::Experiment experiment = restricted(set_.runs[i]);
       const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
       const cost_models::Estimator estimator(experiment);
-      const planner::Space space(experiment, *stack);
       const planner::EstimatorPricer prices(experiment, estimator);
-      const planner::SearchResult found = planner::exhaustive_search(space, prices);
-      const auto candidate = found.best ? found.best : found.best_infeasible();
+      const planner::SearchResult found = planner::exhaustive_search(experiment, *stack, prices);
+      const auto& candidate = found.best ? found.best : found.best_infeasible;
       ASSERT_TRUE(candidate) << set_.runs[i].id;
       if (!picked || candidate->price.step_seconds < best) {
         picked = i;

@@ -1,0 +1,32 @@
+// The best candidates so far, one a mesh, and what a candidate must not exceed to matter.
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "planner/search_result.h"
+
+namespace planner {
+
+class Incumbents {
+ public:
+  explicit Incumbents(std::size_t meshes) : best_(meshes) {}
+
+  /// An objective above this is of no use in the mesh.
+  double threshold(std::size_t mesh) const {
+    const double of_mesh =
+        best_[mesh] ? best_[mesh]->price.objective : std::numeric_limits<double>::infinity();
+    return of_mesh < last_ ? of_mesh : last_;
+  }
+  void offer(std::size_t mesh, const PricedCandidate& candidate);
+  std::vector<PricedCandidate> best_of_meshes() const;
+
+ private:
+  std::vector<std::optional<PricedCandidate>> best_;
+  std::vector<std::size_t> leaders_;  ///< meshes, the best first, at most one more than there are runners-up
+  double last_ = std::numeric_limits<double>::infinity();  ///< of the last leader, where all places are taken
+};
+
+}  // namespace planner

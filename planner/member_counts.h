@@ -1,0 +1,38 @@
+// How many candidates parts of the space hold, inner choices included: exact.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <tuple>
+
+#include "planner/count.h"
+#include "planner/pricing.h"
+#include "planner/space.h"
+
+namespace planner {
+
+/// Remembers the inner choices of an outer point by what they may depend on: the dense mesh's tensor and
+/// pipeline degrees, the schedule and the recomputation.
+class MemberCounts {
+ public:
+  MemberCounts(const Space& space, const Pricer& pricer) : space_(space), pricer_(pricer) {}
+
+  Count of_mesh(const MeshSpace& mesh);
+  Count of_batch(const MeshSpace& mesh, const BatchChoice& batch);
+  Count of_schedule(const MeshSpace& mesh, const BatchChoice& batch, const ScheduleChoice& schedule);
+  /// Inner choices of one outer point.
+  const Count& of_point(const specs::RegularPlacement& point);
+
+ private:
+  Count of_kind(const MeshSpace& mesh, const BatchChoice& batch, const ScheduleChoice& schedule);
+  const Count& of_schedules(const MeshSpace& mesh, const BatchChoice& batch);
+
+  using PointKey =
+      std::tuple<std::int64_t, std::int64_t, specs::ScheduleKind, std::int64_t, specs::Recomputation>;
+  const Space& space_;
+  const Pricer& pricer_;
+  std::map<PointKey, Count> points_;
+  std::map<std::tuple<std::int64_t, std::int64_t, std::size_t>, Count> schedules_;
+};
+
+}  // namespace planner
