@@ -24,6 +24,7 @@ specs::StackSpec make_capabilities() {
   stack.zero_stage_with_pipeline = 1;
   stack.zero_with_pipeline_reason = "gradients must stay whole over all micro-batches of a step";
   stack.shard_scopes = {specs::ShardScope::world, specs::ShardScope::node};
+  stack.output_modes = {specs::OutputLayerMode::vocabulary_parallel, specs::OutputLayerMode::token_parallel};
   stack.optimizer_offload = {specs::OffloadDevice::none, specs::OffloadDevice::cpu};
   stack.parameter_offload = {specs::OffloadDevice::none};
   stack.activation_offload = {specs::OffloadDevice::none};
@@ -79,6 +80,12 @@ void refuse_stage(const specs::PipelineStage& stage, bool pipelined, Refusals& r
   refusals.unless_in(can.optimizer_offload, stage.offload.optimizer.device, "optimizer offload to");
   refusals.unless_in(can.parameter_offload, stage.offload.parameters.device, "parameter offload to");
   refusals.unless_in(can.activation_offload, stage.offload.activations.device, "activation offload to");
+  refusals.unless_in(can.output_modes, stage.modules.output_mode, "output layer");
+  specs::ModuleTreatments whole_stage;
+  whole_stage.output_mode = stage.modules.output_mode;
+  if (stage.modules.output_mode == specs::OutputLayerMode::token_parallel) whole_stage.output_tensor = 1;
+  refusals.when(stage.modules != whole_stage && stage.mesh.tensor > 1,
+                "modules with a tensor degree of their own are not implemented");
   for (const specs::RecomputationRun& run : stage.recomputation) {
     refusals.unless_in(can.recomputations, run.mode, "recomputation");
     for (const auto& [module, name] : specs::EnumNames<specs::RecomputedModule>::names)

@@ -23,6 +23,9 @@ std::int64_t partial_replicas(const ParameterSpec& spec, std::int64_t tensor_ran
   return 1;
 }
 
+/// From here on a gradient travels alone.
+constexpr std::size_t least_alone_bytes = 131072;
+
 /// One piece of the message that sums partial gradients: `slots` places, of which this rank fills one.
 struct PartialPiece {
   at::Tensor gradient;  ///< flat
@@ -185,6 +188,11 @@ void GradientReducer::sum_partial(const Bucket& bucket) const {
     for (const Parameter& parameter : block->parameters()) {
       const std::int64_t replicas = partial_replicas(parameter.spec, tensor.size());
       if (replicas == 1) continue;
+      // What every rank has whole needs no message of its own, unless it is small.
+      if (replicas == tensor.size() && parameter.gradient.nbytes() >= least_alone_bytes) {
+        tensor.all_reduce(parameter.gradient);
+        continue;
+      }
       pieces.push_back(
           {parameter.gradient.view({-1}), total, tensor.size() / replicas, tensor.rank() / replicas});
       total += pieces.back().slots * parameter.numel();

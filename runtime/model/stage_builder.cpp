@@ -14,13 +14,14 @@ constexpr double initial_deviation = 0.02;
 
 StageBuilder::StageBuilder(const specs::ModelSpec& model, const specs::TrainingSpec& training,
                            const Mesh& mesh, bool sequence_parallel, ParameterRegistry& registry,
-                           std::int64_t stage)
+                           std::int64_t stage, const FaultSwitches& faults)
     : model_(model),
       training_(training),
       mesh_(mesh),
       sequence_parallel_(sequence_parallel && mesh.tensor().size() > 1),
       registry_(registry),
       stage_(stage),
+      faults_(faults),
       names_(model) {}
 
 ParameterSpec StageBuilder::sliced(const std::string& name, std::vector<std::int64_t> shape, std::int64_t dim,

@@ -10,6 +10,7 @@
 #include "runtime/model/parameter_names.h"
 #include "runtime/model/parameter_registry.h"
 #include "runtime/parallel/linear.h"
+#include "runtime/train/fault_switches.h"
 #include "specs/language/model.h"
 #include "specs/language/training.h"
 
@@ -19,7 +20,8 @@ class StageBuilder {
  public:
   /// References must outlive the units built with it.
   StageBuilder(const specs::ModelSpec& model, const specs::TrainingSpec& training, const Mesh& mesh,
-               bool sequence_parallel, ParameterRegistry& registry, std::int64_t stage);
+               bool sequence_parallel, ParameterRegistry& registry, std::int64_t stage,
+               const FaultSwitches& faults);
 
   /// The same for the parameters of one unit of the model: 0 the embedding, then the blocks, then the output.
   StageBuilder for_unit(std::int64_t unit) const {
@@ -36,6 +38,7 @@ class StageBuilder {
   const ParameterNames& names() const { return names_; }
   ParameterRegistry& registry() const { return registry_; }
   bool sequence_parallel() const { return sequence_parallel_; }
+  const FaultSwitches& faults() const { return faults_; }
 
   /// How the input of a column-parallel layer and the output of a row-parallel one lie between the layers.
   LinearInput parallel_input() const {
@@ -78,6 +81,7 @@ class StageBuilder {
   ParameterRegistry& registry_;
   std::int64_t stage_;
   std::int64_t unit_ = 0;
+  const FaultSwitches& faults_;
   ParameterNames names_;
 };
 

@@ -15,11 +15,34 @@ namespace {
 /// Rows of the table when neither model nor placement says otherwise: Megatron's 128 per rank.
 constexpr std::int64_t default_vocabulary_multiple = 128;
 
-VocabularySlice slice_on_this_rank(const StageBuilder& builder) {
+VocabularyLayout layout_on_this_rank(const StageBuilder& builder, specs::OutputLayerMode mode) {
   const specs::ModelSpec& model = builder.model();
+  const Communicator& tensor = builder.tensor();
   const std::int64_t multiple =
       model.vocabulary_multiple > 0 ? model.vocabulary_multiple : default_vocabulary_multiple;
-  return vocabulary_slice(model.vocabulary, multiple, builder.tensor().rank(), builder.tensor().size());
+  if (tensor.size() == 1) mode = specs::OutputLayerMode::vocabulary_parallel;
+  VocabularyLayout layout{{}, mode, builder.sequence_parallel()};
+  layout.slice = mode == specs::OutputLayerMode::token_parallel
+                     ? vocabulary_slice(model.vocabulary, multiple, 0, 1)
+                     : vocabulary_slice(model.vocabulary, multiple, tensor.rank(), tensor.size());
+  return layout;
+}
+
+ParameterBlock& declare_table(const StageBuilder& builder, const std::string& name,
+                              const VocabularyLayout& layout, bool tied, bool primary) {
+  const specs::ModelSpec& model = builder.model();
+  ParameterSpec spec;
+  spec.name = name;
+  spec.global_shape = {model.vocabulary, model.hidden};
+  if (layout.mode == specs::OutputLayerMode::token_parallel)
+    spec.contract = Replicated{{specs::MeshAxis::tensor}};
+  else
+    spec.contract = Sharded{specs::MeshAxis::tensor, 0, 1};
+  spec.box = {{layout.slice.first, 0}, {layout.slice.valid, model.hidden}};
+  spec.local_shape = {layout.slice.rows, model.hidden};
+  spec.tied = tied;
+  spec.primary = primary;
+  return builder.add(std::move(spec));
 }
 
 /// int64 [rows]: the position in its sequence of each row that this rank holds between the parallel layers.
@@ -61,7 +84,13 @@ StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& 
   const std::int64_t layers = builder.model().layers;
   const bool whole =
       stage.units.contains(specs::embedding_unit()) && stage.units.contains(specs::output_unit(layers));
-  if (stage.units.contains(specs::embedding_unit())) build_embedding(builder, !whole);
+  // A tied table lies as the output layer needs it.
+  const VocabularyLayout output = layout_on_this_rank(builder, stage.modules.output_mode);
+  const VocabularyLayout embedding =
+      builder.model().tied_embeddings
+          ? output
+          : layout_on_this_rank(builder, specs::OutputLayerMode::vocabulary_parallel);
+  if (stage.units.contains(specs::embedding_unit())) build_embedding(builder, embedding, !whole);
   std::int64_t touched = 0;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const bool attends = stage.units.contains(specs::attention_unit(layer));
@@ -76,48 +105,36 @@ StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& 
           std::make_unique<AttentionUnit>(builder, layer, rotary, treatment.attention_core));
     if (feeds) group.units.push_back(std::make_unique<FeedForwardUnit>(builder, layer));
   }
-  if (stage.units.contains(specs::output_unit(layers))) build_output(builder, !whole);
+  if (stage.units.contains(specs::output_unit(layers))) build_output(builder, output, !whole);
 }
 
-ParameterBlock& StageModel::table(const StageBuilder& builder, const std::string& name,
-                                  const VocabularySlice& slice, bool tied, bool primary) const {
+void StageModel::build_embedding(const StageBuilder& builder, const VocabularyLayout& layout,
+                                 bool other_end_elsewhere) {
   const specs::ModelSpec& model = builder.model();
-  ParameterSpec spec;
-  spec.name = name;
-  spec.global_shape = {model.vocabulary, model.hidden};
-  spec.contract = Sharded{specs::MeshAxis::tensor, 0, 1};
-  spec.box = {{slice.first, 0}, {slice.valid, model.hidden}};
-  spec.local_shape = {slice.rows, model.hidden};
-  spec.tied = tied;
-  spec.primary = primary;
-  return builder.add(std::move(spec));
-}
-
-void StageModel::build_embedding(const StageBuilder& builder, bool other_end_elsewhere) {
-  const specs::ModelSpec& model = builder.model();
-  const VocabularySlice slice = slice_on_this_rank(builder);
   const bool tied = model.tied_embeddings && other_end_elsewhere && builder.mesh().embedding().size() > 1;
-  ParameterBlock& block = table(builder, builder.names().embedding(), slice, tied, true);
-  embedding_.emplace(block, slice, tensor_, sequence_parallel_);
+  ParameterBlock& block = declare_table(builder, builder.names().embedding(), layout, tied, true);
+  embedding_.emplace(block, layout, tensor_);
   if (model.position_encoding == specs::PositionEncoding::learned)
     positions_ = &builder.add(builder.replicated(builder.names().positions(), {model.positions, model.hidden},
                                                  InitialValue::normal));
   embedding_dropout_.emplace(builder.training().dropout, builder.training().seed, "dropout.embedding");
 }
 
-void StageModel::build_output(const StageBuilder& builder, bool other_end_elsewhere) {
+void StageModel::build_output(const StageBuilder& builder, const VocabularyLayout& layout,
+                              bool other_end_elsewhere) {
   const specs::ModelSpec& model = builder.model();
-  const VocabularySlice slice = slice_on_this_rank(builder);
   if (model.final_norm) final_norm_ = builder.norm(builder.names().final_norm());
   ParameterBlock* block = nullptr;
   if (!model.tied_embeddings) {
-    block = &table(builder, builder.names().output(), slice, false, true);
+    block = &declare_table(builder, builder.names().output(), layout, false, true);
   } else if (block = builder.registry().find_block(builder.names().embedding()); block != nullptr) {
     block->add_use();
   } else {
-    block = &table(builder, builder.names().embedding(), slice, other_end_elsewhere, false);
+    block = &declare_table(builder, builder.names().embedding(), layout, other_end_elsewhere, false);
   }
-  loss_.emplace(*block, slice, tensor_, sequence_parallel_);
+  VocabularyLayout masked = layout;
+  if (builder.faults().unmasked_padding) masked.slice.valid = masked.slice.rows;
+  loss_.emplace(*block, masked, tensor_);
 }
 
 at::Tensor StageModel::embed(const ForwardContext& context) const {

@@ -59,10 +59,8 @@ class StageModel {
 
   at::Tensor run_layers(const at::Tensor& stream, ForwardContext& context,
                         const UnitObserver& observer) const;
-  void build_embedding(const StageBuilder& builder, bool other_end_elsewhere);
-  void build_output(const StageBuilder& builder, bool other_end_elsewhere);
-  ParameterBlock& table(const StageBuilder& builder, const std::string& name, const VocabularySlice& slice,
-                        bool tied, bool primary) const;
+  void build_embedding(const StageBuilder& builder, const VocabularyLayout& layout, bool other_end_elsewhere);
+  void build_output(const StageBuilder& builder, const VocabularyLayout& layout, bool other_end_elsewhere);
 
   const Communicator& tensor_;
   bool sequence_parallel_;

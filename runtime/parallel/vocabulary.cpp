@@ -83,6 +83,16 @@ void turn_into_gradient(const at::Tensor& logits, const LocalTargets& targets, c
   }
 }
 
+bool is_token_parallel(const VocabularyLayout& layout) {
+  return layout.mode == specs::OutputLayerMode::token_parallel;
+}
+
+/// This rank's share of the rows, all of which stand on every rank.
+at::Tensor rows_of_rank(const at::Tensor& rows, const Communicator& tensor) {
+  const std::int64_t share = rows.size(0) / tensor.size();
+  return rows.narrow(0, tensor.rank() * share, share);
+}
+
 template <class Gradient, class Value>
 void add_rows(Gradient* gradient, std::int64_t gradient_rows, const std::int64_t* index, const Value* rows,
               std::int64_t count, std::int64_t width) {
@@ -120,21 +130,33 @@ void scatter_add_rows(const at::Tensor& gradient, const at::Tensor& index, const
 
 at::Tensor VocabularyEmbedding::forward(const ForwardContext& context) const {
   const at::Tensor tokens = context.batch->tokens.reshape({-1});
+  if (!is_token_parallel(layout_)) return look_up_slice(tokens);
+  return at::index_select(table_->value(), 0,
+                          layout_.sequence_parallel ? rows_of_rank(tokens, *tensor_) : tokens);
+}
+
+at::Tensor VocabularyEmbedding::look_up_slice(const at::Tensor& tokens) const {
   if (tensor_->size() == 1) return at::index_select(table_->value(), 0, tokens);
-  const at::Tensor local = tokens.sub(slice_.first);
-  const at::Tensor outside = local.lt(0).logical_or_(local.ge(slice_.rows));
+  const at::Tensor local = tokens.sub(layout_.slice.first);
+  const at::Tensor outside = local.lt(0).logical_or_(local.ge(layout_.slice.rows));
   local.masked_fill_(outside, 0);
   at::Tensor output = at::index_select(table_->value(), 0, local);
   output.masked_fill_(outside.unsqueeze(1), 0);
-  if (sequence_parallel_) return reduce_scatter_rows(output, *tensor_);
+  if (layout_.sequence_parallel) return reduce_scatter_rows(output, *tensor_);
   tensor_->all_reduce(output);
   return output;
 }
 
 void VocabularyEmbedding::backward(const at::Tensor& output_gradient, const ForwardContext& context) const {
-  const at::Tensor rows =
-      sequence_parallel_ ? gather_rows(output_gradient, *tensor_) : output_gradient.contiguous();
-  scatter_add_rows(table_->gradient(), context.batch->tokens.reshape({-1}).sub(slice_.first), rows);
+  at::Tensor tokens = context.batch->tokens.reshape({-1});
+  at::Tensor rows = output_gradient;
+  if (is_token_parallel(layout_)) {
+    tokens = rows_of_rank(tokens, *tensor_);
+    if (!layout_.sequence_parallel) rows = rows_of_rank(rows, *tensor_);
+  } else if (layout_.sequence_parallel) {
+    rows = gather_rows(rows, *tensor_);
+  }
+  scatter_add_rows(table_->gradient(), tokens.sub(layout_.slice.first), rows.contiguous());
   table_->notify();
 }
 
@@ -167,28 +189,41 @@ at::Tensor VocabularyLoss::forward(const at::Tensor& x, ForwardContext& context)
 }
 
 at::Tensor VocabularyLoss::logits(const at::Tensor& x) const {
-  const at::Tensor input = sequence_parallel_ ? gather_rows(x, *tensor_) : x;
-  return input.mm(table_->value().t()).narrow(1, 0, slice_.valid);
+  return input_rows(x).mm(table_->value().t()).narrow(1, 0, layout_.slice.valid);
+}
+
+VocabularyLoss::VocabularyLoss(ParameterBlock& table, const VocabularyLayout& layout,
+                               const Communicator& tensor)
+    : table_(&table),
+      layout_(layout),
+      tensor_(&tensor),
+      softmax_(is_token_parallel(layout) ? Communicator(tensor.label()) : tensor) {}
+
+at::Tensor VocabularyLoss::input_rows(const at::Tensor& x) const {
+  if (layout_.sequence_parallel) return is_token_parallel(layout_) ? x : gather_rows(x, *tensor_);
+  return is_token_parallel(layout_) ? rows_of_rank(x, *tensor_) : x;
 }
 
 VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const ForwardContext& context,
                                                bool with_gradient) const {
-  const at::Tensor input = sequence_parallel_ ? gather_rows(x, *tensor_) : x;
+  const at::Tensor input = input_rows(x);
   const MemoryClassScope scope(specs::MemoryClass::logits_and_loss);
+  const VocabularySlice& slice = layout_.slice;
   const at::Tensor logits = input.mm(table_->value().t());
-  if (slice_.valid < slice_.rows)
-    logits.narrow(1, slice_.valid, slice_.rows - slice_.valid)
-        .fill_(-std::numeric_limits<double>::infinity());
+  if (slice.valid < slice.rows)
+    logits.narrow(1, slice.valid, slice.rows - slice.valid).fill_(-std::numeric_limits<double>::infinity());
 
-  const at::Tensor targets = context.batch->targets.reshape({-1});
-  LocalTargets local{targets.sub(slice_.first), at::Tensor()};
-  local.outside = local.column.lt(0).logical_or_(local.column.ge(slice_.valid)).logical_or_(targets.lt(0));
+  at::Tensor targets = context.batch->targets.reshape({-1});
+  if (is_token_parallel(layout_)) targets = rows_of_rank(targets, *tensor_);
+  LocalTargets local{targets.sub(slice.first), at::Tensor()};
+  local.outside = local.column.lt(0).logical_or_(local.column.ge(slice.valid)).logical_or_(targets.lt(0));
   local.column.masked_fill_(local.outside, 0);
 
-  const RowStatistics row = row_statistics(logits, local, *tensor_);
+  const RowStatistics row = row_statistics(logits, local, softmax_);
   const at::Tensor weight = targets.ge(0).to(row.target.scalar_type()).mul_(context.loss_weight);
   Result result;
   result.loss = row.exponentials.log().sub_(row.target).mul_(weight).sum(at::kDouble);
+  if (is_token_parallel(layout_)) tensor_->all_reduce(result.loss);
   if (with_gradient) {
     turn_into_gradient(logits, local, row, weight);
     result.logits_gradient = logits;
@@ -198,19 +233,24 @@ VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const Forwar
 
 at::Tensor VocabularyLoss::backpropagate(const at::Tensor& x, const at::Tensor& logits_gradient,
                                          ForwardContext& context) const {
-  const at::Tensor input = sequence_parallel_ ? gather_rows(x, *tensor_) : x;
+  const at::Tensor input = input_rows(x);
   at::Tensor input_gradient = logits_gradient.mm(table_->value());
   at::Tensor share = input_gradient;
-  PendingWork reduction;
-  if (sequence_parallel_ && tensor_->size() > 1) {
+  PendingWork communication;
+  if (is_token_parallel(layout_)) {
+    if (!layout_.sequence_parallel) {
+      share = at::empty_like(x);
+      communication = tensor_->all_gather_into_async(share, input_gradient);
+    }
+  } else if (layout_.sequence_parallel) {
     share = at::empty_like(x);
-    reduction = tensor_->reduce_scatter_into_async(share, input_gradient);
+    communication = tensor_->reduce_scatter_into_async(share, input_gradient);
   } else {
-    reduction = tensor_->all_reduce_async(input_gradient);
+    communication = tensor_->all_reduce_async(input_gradient);
   }
   context.weight_gradients.run(
       [this, input, logits_gradient] { table_->accumulate_product(logits_gradient, input); });
-  reduction.wait();
+  communication.wait();
   return share;
 }
 

@@ -22,6 +22,7 @@ struct FaultSwitches {
   bool mean_over_shards = false;        ///< reduce-scatter averages what is already weighed by tokens
   bool skip_node_reduction = false;     ///< shards are not summed over the nodes that hold the same
   bool stale_gathered_unit = false;     ///< the first unit is not gathered anew after the update
+  bool unmasked_padding = false;        ///< padding rows of the output layer take probability
 };
 
 }  // namespace runtime

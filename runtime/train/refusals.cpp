@@ -55,6 +55,9 @@ void refuse_placement(const TrainerSpec& spec, Refusals& refusals) {
     refusals.when(true, "delayed updates of some stages and not of others are not implemented");
     break;
   }
+  refusals.when(
+      spec.model.tied_embeddings && first.modules.output_mode != placement.stages.back().modules.output_mode,
+      "first and last stage hold a tied table in unlike layouts: give both the same output_mode");
   const specs::StageMesh& mesh = first.mesh;
   const specs::AttentionSpec& attention = spec.model.attention;
   refusals.indivisible("attention heads", attention.heads, "tensor", mesh.tensor);
@@ -62,7 +65,9 @@ void refuse_placement(const TrainerSpec& spec, Refusals& refusals) {
                 "key-value heads " + std::to_string(attention.kv_heads) +
                     " neither divide nor are divisible by tensor " + std::to_string(mesh.tensor));
   refusals.indivisible("feed-forward width", spec.model.feed_forward.hidden, "tensor", mesh.tensor);
-  if (placement.sequence_parallel)
+  const bool token_parallel =
+      placement.stages.back().modules.output_mode == specs::OutputLayerMode::token_parallel;
+  if (placement.sequence_parallel || token_parallel)
     refusals.indivisible("tokens of a micro-batch", placement.micro_batch * spec.training.sequence_length,
                          "tensor", mesh.tensor);
 }

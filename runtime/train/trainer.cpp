@@ -56,7 +56,8 @@ void Trainer::build() {
   bool rows_shared = false;
   for (const std::int64_t stage : mesh_.stages()) {
     const auto index = static_cast<std::size_t>(stage);
-    const StageBuilder builder(model, training, mesh_, spec_.placement.sequence_parallel, registry_, stage);
+    const StageBuilder builder(model, training, mesh_, spec_.placement.sequence_parallel, registry_, stage,
+                               options_.faults);
     rows_shared = builder.sequence_parallel();
     stages_.push_back(std::make_unique<StageModel>(builder, spec_.placement.stages[index], rotary_.get()));
     by_stage[index] = stages_.back().get();

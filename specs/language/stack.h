@@ -26,6 +26,7 @@ struct StackSpec {
   std::vector<ShardScope> shard_scopes;
   std::vector<std::string> axis_orders{
       "tp-cp-dp-pp"};  ///< in which its ranks may fill the mesh; the default first
+  std::vector<OutputLayerMode> output_modes;  ///< with a tensor degree above 1
   std::vector<OffloadDevice> optimizer_offload;
   std::vector<OffloadDevice> parameter_offload;
   std::vector<OffloadDevice> activation_offload;

@@ -17,6 +17,7 @@ void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
   visitor.text_list(
       {"axis_orders", "in which its ranks may fill the mesh, innermost axis first; the default first"},
       stack.axis_orders);
+  visitor.choice_list({"output_modes", "of the output layer over the tensor axis"}, stack.output_modes);
   visitor.choice_list({"optimizer_offload", "devices"}, stack.optimizer_offload);
   visitor.choice_list({"parameter_offload", "devices"}, stack.parameter_offload);
   visitor.choice_list({"activation_offload", "devices"}, stack.activation_offload);

@@ -104,7 +104,8 @@ struct EnumNames<ReplicaWork> {
 };
 
 /// Tensor degree of each module kind, a divisor of the stage's; 0 means the stage's own. With a
-/// token-parallel output layer its degree is 1.
+/// token-parallel output layer its degree is 1, and a tied embedding is treated likewise: the whole table on
+/// each rank, each rank its share of the tokens.
 struct ModuleTreatments {
   std::int64_t attention_tensor = 0;
   std::int64_t feed_forward_tensor = 0;

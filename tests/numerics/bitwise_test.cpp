@@ -15,7 +15,7 @@ class Bitwise : public MatrixTest {
     training.tensor = tensor;
     training.pipeline = pipeline;
     training.data = data;
-    training.micro_batch = 3;
+    training.micro_batches = 4;
     training.gradient_clip = 0;
     return training;
   }
@@ -64,13 +64,13 @@ TEST_F(Bitwise, OverlapOfTheReductionChangesNothing) {
   expect_same(base(1, 1, 2), late);
 }
 
-/// dp 2 with `micro_batches` of 6 sequences a replica.
+/// dp 2 with as many micro-batches a replica.
 TrainingCase two_replicas(std::int64_t zero_stage, std::int64_t micro_batches) {
   TrainingCase training;
   training.optimizer = specs::OptimizerKind::adamw;
   training.data = 2;
-  training.zero_stage = zero_stage;
-  training.micro_batch = 6 / micro_batches;
+  training.zero.stage = zero_stage;
+  training.micro_batches = micro_batches;
   training.gradient_clip = 0;
   return training;
 }
@@ -81,7 +81,7 @@ TEST_F(Bitwise, ShardedOptimizerStatesChangeNothing) {
       TrainingCase whole = two_replicas(0, micro_batches);
       whole.precision = precision;
       TrainingCase sharded = whole;
-      sharded.zero_stage = 1;
+      sharded.zero.stage = 1;
       expect_same(whole, sharded);
     }
 }
@@ -94,7 +94,7 @@ TEST_F(Bitwise, EveryZeroStageIsTheSameWithoutAccumulation) {
         whole.model = model;
         whole.precision = precision;
         TrainingCase sharded = whole;
-        sharded.zero_stage = stage;
+        sharded.zero.stage = stage;
         expect_same(whole, sharded);
       }
 }
@@ -103,7 +103,7 @@ TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {
   const auto expect_same_offloaded = [](TrainingCase on_device) {
     for (const std::int64_t eighths : {3, 8}) {
       TrainingCase offloaded = on_device;
-      offloaded.offload_eighths = eighths;
+      offloaded.offload.optimizer = {specs::OffloadDevice::cpu, eighths};
       expect_same(on_device, offloaded);
     }
   };
@@ -111,7 +111,7 @@ TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {
     for (const specs::Precision precision :
          {specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16}) {
       TrainingCase training = base(1, 1, 2);
-      training.zero_stage = zero_stage;
+      training.zero.stage = zero_stage;
       training.precision = precision;
       expect_same_offloaded(training);
     }
@@ -120,7 +120,7 @@ TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {
   expect_same_offloaded(momentum);
   TrainingCase clipped = base(1, 2, 2);
   clipped.gradient_clip = 0.5;
-  clipped.zero_stage = 1;
+  clipped.zero.stage = 1;
   expect_same_offloaded(clipped);
 }
 

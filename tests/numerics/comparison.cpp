@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -12,15 +14,6 @@ namespace {
 double largest(const std::vector<double>& values) {
   double result = 0;
   for (const double value : values) result = std::max(result, std::abs(value));
-  return result;
-}
-
-double largest_difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double result = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const double difference = std::abs(a[i] - b[i]);
-    if (!(difference <= result)) result = difference;  // a value that is no number counts as larger
-  }
   return result;
 }
 
@@ -35,9 +28,24 @@ double largest_relative(const std::vector<double>& a, const std::vector<double>&
 
 bool is_key_bias(const std::string& name) { return name.find("k_proj.bias") != std::string::npos; }
 
+/// The element that differs most. A value that is no number differs more than any.
+std::size_t furthest(const std::vector<double>& a, const std::vector<double>& b) {
+  std::size_t where = 0;
+  double most = -1;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    const double difference = std::abs(a[i] - b[i]);
+    if (difference <= most) continue;
+    where = i;
+    if (std::isnan(difference)) break;
+    most = difference;
+  }
+  return where;
+}
+
 /// The largest difference over the tensors, each measured against the larger of its own maximum and `floor`.
-void compare_tensors(const Tensors& result, const Tensors& reference, double floor, bool skip_key_bias,
-                     double& difference, std::string& where, std::string& defect) {
+TensorDifference compare_tensors(const Tensors& result, const Givers& givers, const Tensors& reference,
+                                 double floor, bool skip_key_bias, std::string& defect) {
+  TensorDifference worst;
   if (result.size() != reference.size()) defect = "another number of tensors";
   for (const auto& [name, expected] : reference) {
     const auto found = result.find(name);
@@ -46,11 +54,13 @@ void compare_tensors(const Tensors& result, const Tensors& reference, double flo
       continue;
     }
     if (skip_key_bias && is_key_bias(name)) continue;
-    const double here = largest_difference(found->second, expected) / std::max(largest(expected), floor);
-    if (here <= difference) continue;
-    difference = here;
-    where = name;
+    const std::size_t element = furthest(found->second, expected);
+    const double here =
+        std::abs(found->second[element] - expected[element]) / std::max(largest(expected), floor);
+    if (here <= worst.size) continue;
+    worst = {here, name, std::prev(givers.at(name).upper_bound(element))->second};
   }
+  return worst;
 }
 
 }  // namespace
@@ -63,10 +73,10 @@ Differences compare(const TrainingOutcome& result, const TrainingOutcome& refere
   double largest_gradient = 0;
   for (const auto& [name, values] : reference.gradients)
     largest_gradient = std::max(largest_gradient, largest(values));
-  compare_tensors(result.gradients, reference.gradients, 1e-3 * largest_gradient, false, differences.gradient,
-                  differences.gradient_name, differences.defect);
-  compare_tensors(result.weights, reference.weights, 0.01, adam, differences.weight, differences.weight_name,
-                  differences.defect);
+  differences.gradient = compare_tensors(result.gradients, result.gradient_givers, reference.gradients,
+                                         1e-3 * largest_gradient, false, differences.defect);
+  differences.weight = compare_tensors(result.weights, result.weight_givers, reference.weights, 0.01, adam,
+                                       differences.defect);
   return differences;
 }
 
@@ -77,14 +87,42 @@ Bars bars_for(specs::Precision precision) {
 
 bool within(const Differences& differences, const Bars& bars) {
   return differences.defect.empty() && differences.loss <= bars.loss &&
-         differences.gradient_norm <= bars.loss && differences.gradient <= bars.gradient &&
-         differences.weight <= bars.weight;
+         differences.gradient_norm <= bars.loss && differences.gradient.size <= bars.gradient &&
+         differences.weight.size <= bars.weight;
 }
 
 std::string describe(const TrainingCase& training, const Differences& differences) {
-  return fmt::format("{:<72} loss {:.1e}  norm {:.1e}  gradient {:.1e}  weight {:.1e}{}{}", training.name(),
-                     differences.loss, differences.gradient_norm, differences.gradient, differences.weight,
-                     differences.defect.empty() ? "" : "  ", differences.defect);
+  return fmt::format("{:<96} loss {:.1e}  norm {:.1e}  gradient {:.1e}  weight {:.1e}{}{}", training.name(),
+                     differences.loss, differences.gradient_norm, differences.gradient.size,
+                     differences.weight.size, differences.defect.empty() ? "" : "  ", differences.defect);
+}
+
+std::string describe_places(const Differences& differences) {
+  return fmt::format("largest gradient difference {:.1e} in {} on rank {}, weight {:.1e} in {} on rank {}",
+                     differences.gradient.size, differences.gradient.name, differences.gradient.rank,
+                     differences.weight.size, differences.weight.name, differences.weight.rank);
+}
+
+void WorstDifferences::add(const TrainingCase& training, const Differences& differences) {
+  const auto raise = [&](Worst& worst, double size, const std::string& tensor) {
+    if (size <= worst.size) return;
+    worst = {size, tensor.empty() ? training.name() : fmt::format("{} in {}", tensor, training.name())};
+  };
+  raise(loss_, differences.loss, {});
+  raise(norm_, differences.gradient_norm, {});
+  raise(gradient_, differences.gradient.size, differences.gradient.name);
+  raise(weight_, differences.weight.size, differences.weight.name);
+  ++placements_;
+}
+
+std::string WorstDifferences::summary() const {
+  std::string text = fmt::format("{} placements, the largest differences:\n", placements_);
+  for (const auto& [name, worst] : {std::pair<const char*, const Worst&>{"loss", loss_},
+                                    {"norm", norm_},
+                                    {"gradient", gradient_},
+                                    {"weight", weight_}})
+    text += fmt::format("  {:<9} {:.1e}  {}\n", name, worst.size, worst.where);
+  return text;
 }
 
 }  // namespace runtime::numerics

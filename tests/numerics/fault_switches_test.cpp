@@ -17,7 +17,7 @@ class FaultSwitch : public MatrixTest {
     training.tensor = tensor;
     training.pipeline = pipeline;
     training.data = data;
-    training.micro_batch = 3;
+    training.micro_batches = 4;
     return training;
   }
 
@@ -77,8 +77,12 @@ TEST_F(FaultSwitch, AReplayThatDropsOtherElementsIsNoticed) {
 
 TEST_F(FaultSwitch, AnUpdateThatGathersNoParametersIsNoticed) {
   TrainingCase training = placement(1, 1, 2);
-  training.zero_stage = 1;
+  training.zero.stage = 1;
   expect_noticed(training, [](FaultSwitches& faults) { faults.update_skips_gather = true; });
+}
+
+TEST_F(FaultSwitch, PaddingRowsThatTakeProbabilityAreNoticed) {
+  expect_noticed(placement(2, 1, 1), [](FaultSwitches& faults) { faults.unmasked_padding = true; });
 }
 
 }  // namespace

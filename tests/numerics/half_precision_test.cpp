@@ -46,7 +46,7 @@ TEST_F(HalfPrecision, EachAxisAloneStaysCloseToOneProcess) {
   for (const TinyModel model : {TinyModel::gpt, TinyModel::llama}) {
     TrainingCase training;
     training.model = model;
-    training.micro_batch = 3;
+    training.micro_batches = 4;
     TrainingCase tensor = training, sequence = training, pipeline = training, data = training,
                  sharded = training;
     tensor.tensor = 2;
@@ -55,7 +55,7 @@ TEST_F(HalfPrecision, EachAxisAloneStaysCloseToOneProcess) {
     pipeline.pipeline = 2;
     data.data = 2;
     sharded.data = 2;
-    sharded.zero_stage = 1;
+    sharded.zero.stage = 1;
     for (const specs::Precision precision : {specs::Precision::bf16, specs::Precision::fp16})
       for (const TrainingCase& one : {training, tensor, sequence, pipeline, data, sharded})
         expect_close(one, precision);

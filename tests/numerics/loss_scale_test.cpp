@@ -17,12 +17,13 @@ class LossScale : public MatrixTest {
     TrainingCase training;
     training.precision = specs::Precision::fp16;
     training.optimizer = specs::OptimizerKind::adamw;
-    training.micro_batch = 3;
+    training.micro_batches = 4 / data;
     training.tensor = tensor;
     training.pipeline = pipeline;
     training.data = data;
-    training.zero_stage = zero_stage;
-    training.offload_eighths = offload_eighths;
+    training.zero.stage = zero_stage;
+    if (offload_eighths > 0)
+      training.offload.optimizer = {specs::OffloadDevice::cpu, offload_eighths};
     return training;
   }
   static std::vector<TrainingCase> placements() {
@@ -89,10 +90,9 @@ TEST_F(LossScale, TheLearningRateFollowsUpdatesNotMicroBatches) {
   for (const std::int64_t data : {1, 3}) {
     TrainingCase training;
     training.data = data;
-    training.micro_batch = 3 / data;
+    training.micro_batches = 4;
     training.warmup_steps = 100;
     training.steps = 102;
-    ASSERT_EQ(training.micro_batches(), 4);
     const std::vector<double> rates = train(*pool_, training).learning_rates;
     EXPECT_EQ(std::max_element(rates.begin(), rates.end()) - rates.begin() + 1, 100);
     EXPECT_DOUBLE_EQ(rates[99], training_of(training).optimizer.learning_rate);

@@ -1,5 +1,6 @@
 #include "tests/numerics/training_case.h"
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <type_traits>
@@ -44,63 +45,99 @@ specs::UnitRange front_heavy_cut(std::int64_t layers, std::int64_t stage, std::i
   return {boundary(stage), boundary(stage + 1)};
 }
 
+/// Of a stage that touches `layers` layers.
+std::vector<specs::RecomputationRun> recomputation_runs(const TrainingCase& training, std::int64_t layers) {
+  if (training.recomputation == specs::Recomputation::none || layers == 0) return {};
+  specs::RecomputationRun run{.layers = layers, .mode = training.recomputation};
+  if (training.recomputed_layers == RecomputedLayers::in_pairs) run.block_layers = 2;
+  if (training.recomputed_layers != RecomputedLayers::first_half || layers == 1) return {run};
+  run.layers = (layers + 1) / 2;
+  return {run, {.layers = layers - run.layers}};
+}
+
 }  // namespace
 
+std::int64_t TrainingCase::layers() const {
+  if (fixed_layers > 0) return fixed_layers;
+  const std::int64_t least = stages() + (cut == Cut::front_heavy ? 1 : 0);
+  return (std::max<std::int64_t>(least, 1) + 3) / 4 * 4;
+}
+
 std::string TrainingCase::name() const {
-  std::string text = fmt::format("{} {} {} tp{} pp{} dp{} z{} mb{}x{}", name_of_model(model),
-                                 specs::name_of(precision), specs::name_of(optimizer), tensor, pipeline, data,
-                                 zero_stage, micro_batch, micro_batches());
-  if (shard_ranks > 0) text += fmt::format(" within{}", shard_ranks);
-  if (pipeline > 1 || virtual_stages > 1) text += fmt::format(" {}", specs::name_of(schedule));
-  if (virtual_stages > 1) text += fmt::format(" v{}", virtual_stages);
-  if (cut == Cut::sub_layer) text += " cut-in-layer";
-  if (cut == Cut::front_heavy) text += " uneven";
-  if (sequence_parallel) text += " sp";
-  if (recomputation != specs::Recomputation::none)
-    text += fmt::format(" recompute-{}", specs::name_of(recomputation));
-  if (dropout > 0) text += " dropout";
-  if (attention_dropout > 0) text += " attention-dropout";
-  if (attention != specs::AttentionImplementation::flash)
-    text += fmt::format(" {}", specs::name_of(attention));
-  if (offload_eighths > 0) text += fmt::format(" offload-{}/8", offload_eighths);
-  if (delayed_update) text += " delayed";
-  if (spoiled_steps > 0) text += fmt::format(" overflow-on-{}", spoiled_rank);
-  if (!overlap_reduction) text += " no-overlap";
+  std::string text = fmt::format("{}{} {} {} tp{} pp{} dp{} z{} {}x{}", name_of_model(model),
+                                 tied ? "" : "-untied", specs::name_of(precision), specs::name_of(optimizer),
+                                 tensor, pipeline, data, zero.stage, micro_batches, micro_batch());
+  const auto add = [&text](bool condition, const std::string& word) {
+    if (condition) text += " " + word;
+  };
+  add(zero.scope != specs::ShardScope::world, fmt::format("shards-of-{}", zero.shard_ranks));
+  add(zero.kept_units > 0, fmt::format("kept{}", zero.kept_units));
+  add(buckets.prefetch_units != 1, fmt::format("prefetch{}", buckets.prefetch_units));
+  add(pipeline > 1 || virtual_stages > 1, std::string(specs::name_of(schedule)));
+  add(virtual_stages > 1, fmt::format("v{}", virtual_stages));
+  add(order != specs::default_axis_order, specs::to_string(order));
+  add(cut == Cut::sub_layer, "cut-in-layer");
+  add(cut == Cut::front_heavy, "uneven");
+  add(sequence_parallel, "sp");
+  add(output_mode != specs::OutputLayerMode::vocabulary_parallel, "token-parallel");
+  add(recomputation != specs::Recomputation::none,
+      fmt::format("recompute-{}", specs::name_of(recomputation)));
+  add(recomputed_layers == RecomputedLayers::first_half, "of-half");
+  add(recomputed_layers == RecomputedLayers::in_pairs, "in-pairs");
+  const auto offloaded = [&](const specs::OffloadTreatment& part, std::string_view what) {
+    add(part.device != specs::OffloadDevice::none,
+        fmt::format("{}-on-{}-{}/8", what, specs::name_of(part.device), part.eighths));
+  };
+  offloaded(offload.optimizer, "optimizer");
+  offloaded(offload.parameters, "parameters");
+  offloaded(offload.activations, "activations");
+  add(offload.delayed_update, "delayed");
+  add(buckets.gradient_bucket_bytes != 16384, fmt::format("bucket{}", buckets.gradient_bucket_bytes));
+  add(dropout > 0, "dropout");
+  add(attention_dropout > 0, "attention-dropout");
+  add(attention != specs::AttentionImplementation::flash, std::string(specs::name_of(attention)));
+  add(gradient_clip == 0, "unclipped");
+  add(spoiled_steps > 0, fmt::format("overflow-on-{}", spoiled_rank));
+  add(!overlap_reduction, "no-overlap");
+  add(gradient_precision != specs::Precision::fp32,
+      fmt::format("gradients-{}", specs::name_of(gradient_precision)));
   return text;
 }
 
 specs::ModelSpec model_of(const TrainingCase& training) {
   specs::ModelSpec model;
   model.name = name_of_model(training.model);
-  model.layers = 4;
+  model.layers = training.layers();
   model.hidden = 48;
-  model.vocabulary = 61;  // padded to 64, 64, 72 and 64 rows on 1, 2, 3 and 4 ranks
+  model.vocabulary =
+      TrainingCase::vocabulary;  // padded to 56, 64, 72, 64 and 64 rows on 1, 2, 3, 4 and 8 ranks
   model.vocabulary_multiple = 8;
-  model.attention.heads = 12;
+  model.attention.heads = 24;
   model.attention.head_dim = 4;
+  model.tied_embeddings = training.tied;
   if (training.model == TinyModel::gpt) {
-    model.attention.kv_heads = 12;
+    model.attention.kv_heads = 24;
     model.attention.qkv_bias = model.attention.output_bias = true;
-    model.feed_forward = {192, false, specs::Activation::gelu_tanh, true};
+    model.feed_forward = {96, false, specs::Activation::gelu_tanh, true};
     model.positions = TrainingCase::sequence_length;
     return model;
   }
   model.attention.kv_heads = training.model == TinyModel::llama ? 2 : 3;
-  model.feed_forward = {96, true, specs::Activation::silu, false};
+  model.feed_forward = {72, true, specs::Activation::silu, false};
   model.position_encoding = specs::PositionEncoding::rotary;
   model.normalization = specs::Normalization::rms_norm;
   model.norm_bias = false;
-  model.tied_embeddings = false;
   return model;
 }
 
 specs::TrainingSpec training_of(const TrainingCase& training) {
   specs::TrainingSpec spec;
+  spec.stack = "dsrun";
   spec.global_batch = TrainingCase::global_batch;
   spec.sequence_length = TrainingCase::sequence_length;
   spec.precision = training.precision;
   spec.gradient_precision =
-      training.precision == specs::Precision::fp64 ? specs::Precision::fp64 : specs::Precision::fp32;
+      training.precision == specs::Precision::fp64 ? specs::Precision::fp64 : training.gradient_precision;
   spec.optimizer.type = training.optimizer;
   spec.optimizer.learning_rate = training.optimizer == specs::OptimizerKind::sgd ? 0.1 : 1e-3;
   spec.schedule.warmup_steps = training.warmup_steps;
@@ -120,39 +157,38 @@ specs::Placement placement_of(const TrainingCase& training) {
   regular.tensor = training.tensor;
   regular.pipeline = training.pipeline;
   regular.data = training.data;
-  regular.micro_batch = training.micro_batch;
-  regular.accumulation = training.micro_batches();
+  regular.order = training.order;
+  regular.micro_batch = training.micro_batch();
+  regular.accumulation = training.micro_batches;
   regular.schedule = training.schedule;
   regular.virtual_stages = training.virtual_stages;
   regular.sequence_parallel = training.sequence_parallel;
-  regular.recomputation = training.recomputation;
-  regular.zero.stage = training.zero_stage;
-  if (training.offload_eighths > 0)
-    regular.offload.optimizer = {specs::OffloadDevice::cpu, training.offload_eighths};
-  regular.offload.delayed_update = training.delayed_update;
-  regular.zero.shard_ranks = training.shard_ranks;
-  // Several buckets even of these models.
-  regular.buckets.gradient_bucket_bytes = regular.buckets.gather_bucket_bytes = 16384;
-  regular.buckets.minimum_message_bytes = 1024;
-  const std::int64_t layers = model_of(training).layers;
+  regular.zero = training.zero;
+  regular.offload = training.offload;
+  regular.buckets = training.buckets;
+  const std::int64_t layers = training.layers();
   specs::Placement placement = specs::regular_placement(regular, layers);
   const auto stages = static_cast<std::int64_t>(placement.stages.size());
-  for (std::int64_t stage = 0; stage < stages; ++stage) {
-    specs::UnitRange& units = placement.stages[static_cast<std::size_t>(stage)].units;
-    if (training.cut == Cut::sub_layer) units = sub_layer_cut(layers, stage, stages);
-    if (training.cut == Cut::front_heavy) units = front_heavy_cut(layers, stage, stages);
+  for (std::int64_t index = 0; index < stages; ++index) {
+    specs::PipelineStage& stage = placement.stages[static_cast<std::size_t>(index)];
+    if (training.cut == Cut::sub_layer) stage.units = sub_layer_cut(layers, index, stages);
+    if (training.cut == Cut::front_heavy) stage.units = front_heavy_cut(layers, index, stages);
+    stage.recomputation = recomputation_runs(training, specs::layers_touched(stage.units, layers));
+    if (training.output_mode == specs::OutputLayerMode::token_parallel) {
+      stage.modules.output_mode = training.output_mode;
+      stage.modules.output_tensor = 1;
+    }
   }
   return placement;
 }
 
 specs::Schedule schedule_of(const TrainingCase& training) {
-  const specs::Schedule compute =
-      specs::generate_schedule(training.schedule, static_cast<std::int32_t>(training.pipeline),
-                               static_cast<std::int32_t>(training.virtual_stages),
-                               static_cast<std::int32_t>(training.micro_batches()));
+  const specs::Schedule compute = specs::generate_schedule(
+      training.schedule, static_cast<std::int32_t>(training.pipeline),
+      static_cast<std::int32_t>(training.virtual_stages), static_cast<std::int32_t>(training.micro_batches));
   specs::LoweringOptions options;
-  options.tied_embeddings = model_of(training).tied_embeddings;
-  options.zero_stage = training.zero_stage;
+  options.tied_embeddings = training.tied;
+  options.zero_stage = training.zero.stage;
   return specs::lower(compute, options);
 }
 

@@ -21,28 +21,42 @@ enum class Cut : std::uint8_t {
 };
 
 enum class TinyModel : std::uint8_t {
-  gpt,           ///< layer norm, learned positions, GELU, biases, tied table
-  llama,         ///< RMS norm, rotary, gated SiLU, 12 heads on 2 key-value heads, untied
+  gpt,           ///< layer norm, learned positions, GELU, biases
+  llama,         ///< RMS norm, rotary, gated SiLU, 24 heads on 2 key-value heads
   llama_thirds,  ///< the same with 3 key-value heads, for a tensor degree of 3
+};
+
+/// Which layers of a stage are recomputed, and how.
+enum class RecomputedLayers : std::uint8_t {
+  all,         ///< a checkpoint before each
+  first_half,  ///< of the stage's layers, rounded up
+  in_pairs,    ///< all, a checkpoint before every other one
 };
 
 struct TrainingCase {
   TinyModel model = TinyModel::gpt;
+  bool tied = true;
   specs::Precision precision = specs::Precision::fp32;
+  specs::Precision gradient_precision = specs::Precision::fp32;  ///< beside a 16-bit precision
   specs::OptimizerKind optimizer = specs::OptimizerKind::sgd;
   std::int64_t tensor = 1;
   std::int64_t pipeline = 1;
   std::int64_t data = 1;
   std::int64_t virtual_stages = 1;
-  std::int64_t zero_stage = 0;
-  std::int64_t offload_eighths = 0;  ///< of the optimizer's state, on the host
-  std::int64_t shard_ranks = 0;      ///< replicas of a node, for shards within the node; 0: over all replicas
-  std::int64_t micro_batch = 12;     ///< of the 12 sequences of a step
+  specs::AxisOrder order = specs::default_axis_order;
+  specs::ZeroTreatment zero;
+  specs::StageOffload offload;
+  std::int64_t micro_batches = 1;  ///< of each replica
   specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
   Cut cut = Cut::even;
+  std::int64_t fixed_layers = 0;
   bool sequence_parallel = false;
+  specs::OutputLayerMode output_mode = specs::OutputLayerMode::vocabulary_parallel;
   specs::Recomputation recomputation = specs::Recomputation::none;
-  bool delayed_update = false;
+  RecomputedLayers recomputed_layers = RecomputedLayers::all;
+  /// Several buckets even of these models.
+  specs::BucketSizes buckets{
+      .gradient_bucket_bytes = 16384, .gather_bucket_bytes = 16384, .minimum_message_bytes = 2048};
   bool overlap_reduction = true;
   double dropout = 0;
   double attention_dropout = 0;
@@ -57,11 +71,15 @@ struct TrainingCase {
   FaultSwitches faults;
 
   std::int64_t ranks() const { return tensor * pipeline * data; }
-  std::int64_t micro_batches() const { return global_batch / data / micro_batch; }
+  std::int64_t stages() const { return pipeline * virtual_stages; }
+  std::int64_t micro_batch() const { return global_batch / data / micro_batches; }
+  /// As few as the cut needs: 4, 8 or 12; or `fixed_layers`.
+  std::int64_t layers() const;
   std::string name() const;
 
-  static constexpr std::int64_t global_batch = 12;
-  static constexpr std::int64_t sequence_length = 16;
+  static constexpr std::int64_t global_batch = 24;
+  static constexpr std::int64_t sequence_length = 24;
+  static constexpr std::int64_t vocabulary = 53;
 };
 
 specs::ModelSpec model_of(const TrainingCase& training);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <stdexcept>
@@ -116,21 +117,23 @@ void write_pieces(Writer& out, Trainer& trainer, bool gradients) {
 /// same global batch for every placement.
 std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t step, std::int64_t data_rank) {
   const std::int64_t length = TrainingCase::sequence_length;
+  const std::int64_t micro_batch = training.micro_batch();
   std::vector<MicroBatch> batches;
-  for (std::int64_t index = 0; index < training.micro_batches(); ++index) {
+  for (std::int64_t index = 0; index < training.micro_batches; ++index) {
     MicroBatch batch;
-    batch.tokens = at::empty({training.micro_batch, length}, at::kLong);
-    batch.targets = at::empty({training.micro_batch, length}, at::kLong);
-    batch.first_sequence = (data_rank * training.micro_batches() + index) * training.micro_batch;
-    for (std::int64_t row = 0; row < training.micro_batch; ++row)
+    batch.tokens = at::empty({micro_batch, length}, at::kLong);
+    batch.targets = at::empty({micro_batch, length}, at::kLong);
+    batch.first_sequence = (data_rank * training.micro_batches + index) * micro_batch;
+    for (std::int64_t row = 0; row < micro_batch; ++row)
       for (std::int64_t position = 0; position < length; ++position) {
         const auto sequence = static_cast<std::uint64_t>(batch.first_sequence + row);
         const RandomBlock bits =
             philox(7, static_cast<std::uint64_t>(step), sequence * 64 + static_cast<std::uint64_t>(position));
         const std::int64_t at = row * length + position;
-        batch.tokens.data_ptr<std::int64_t>()[at] = bits[0] % 61;
-        const bool masked = bits[2] % 16 < sequence;
-        batch.targets.data_ptr<std::int64_t>()[at] = masked ? std::int64_t{-100} : std::int64_t{bits[1] % 61};
+        batch.tokens.data_ptr<std::int64_t>()[at] = bits[0] % TrainingCase::vocabulary;
+        const bool masked = bits[2] % 32 < sequence;
+        batch.targets.data_ptr<std::int64_t>()[at] =
+            masked ? std::int64_t{-100} : std::int64_t{bits[1] % TrainingCase::vocabulary};
       }
     batches.push_back(std::move(batch));
   }
@@ -170,16 +173,17 @@ std::string train_job(WorkerContext& context, const std::string& request) {
 /// Puts the pieces of all ranks into full tensors.
 class Assembly {
  public:
-  Assembly(Tensors& tensors, std::vector<std::string>& defects) : tensors_(tensors), defects_(defects) {}
+  Assembly(Tensors& tensors, Givers& givers, std::vector<std::string>& defects)
+      : tensors_(tensors), givers_(givers), defects_(defects) {}
 
-  void read_pieces(Reader& in) {
+  void read_pieces(Reader& in, std::int64_t rank) {
     for (std::int64_t left = in.number(); left > 0; --left) {
       const std::string name = in.text();
       const std::vector<std::int64_t> shape = in.numbers();
       const std::vector<std::int64_t> offset = in.numbers();
       const std::vector<std::int64_t> extent = in.numbers();
       const std::int64_t begin = in.number();
-      place(name, shape, offset, extent, begin, in.reals());
+      place(rank, name, shape, offset, extent, begin, in.reals());
     }
   }
 
@@ -193,28 +197,36 @@ class Assembly {
   }
 
  private:
-  void place(const std::string& name, const std::vector<std::int64_t>& shape,
+  void place(std::int64_t rank, const std::string& name, const std::vector<std::int64_t>& shape,
              const std::vector<std::int64_t>& offset, const std::vector<std::int64_t>& extent,
              std::int64_t begin, const std::vector<double>& values) {
     const std::int64_t columns = shape.size() == 2 ? shape[1] : 1;
     const std::int64_t width = extent.size() == 2 ? extent[1] : 1;
     const std::int64_t first_column = offset.size() == 2 ? offset[1] : 0;
     std::vector<double>& full = tensors_[name];
+    std::map<std::size_t, std::int64_t>& givers = givers_[name];
     full.resize(static_cast<std::size_t>(shape[0] * columns), std::numeric_limits<double>::quiet_NaN());
+    std::size_t expected = full.size();
     for (std::size_t i = 0; i < values.size(); ++i) {
       const std::int64_t local = begin + static_cast<std::int64_t>(i);
       const std::int64_t global = (offset[0] + local / width) * columns + first_column + local % width;
-      double& target = full[static_cast<std::size_t>(global)];
-      if (!std::isnan(target) && target != values[i]) {
-        defects_.push_back(
-            fmt::format("copies of {}[{}] differ: {} and {}", name, global, target, values[i]));
+      const auto element = static_cast<std::size_t>(global);
+      double& target = full[element];
+      if (!std::isnan(target)) {
+        if (target == values[i]) continue;
+        const std::int64_t other = std::prev(givers.upper_bound(element))->second;
+        defects_.push_back(fmt::format("copies of {}[{}] differ: {} on rank {} and {} on rank {}", name,
+                                       global, target, other, values[i], rank));
         return;
       }
       target = values[i];
+      if (element != expected) givers[element] = rank;
+      expected = element + 1;
     }
   }
 
   Tensors& tensors_;
+  Givers& givers_;
   std::vector<std::string>& defects_;
 };
 
@@ -224,11 +236,12 @@ WorkerJobs training_jobs() { return {{"train", train_job}}; }
 
 TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
   TrainingOutcome outcome;
-  Assembly gradients(outcome.gradients, outcome.defects);
-  Assembly weights(outcome.weights, outcome.defects);
-  bool first = true;
+  Assembly gradients(outcome.gradients, outcome.gradient_givers, outcome.defects);
+  Assembly weights(outcome.weights, outcome.weight_givers, outcome.defects);
+  std::int64_t rank = 0;
   for (const WorkerResult& result : pool.run("train", to_bytes(training), training.ranks())) {
-    if (!result.ok()) throw std::runtime_error(training.name() + ": " + result.error);
+    if (!result.ok())
+      throw std::runtime_error(fmt::format("{}: rank {}: {}", training.name(), rank, result.error));
     Reader in(result.value);
     const std::int64_t steps = in.number();
     for (std::int64_t step = 0; step < steps; ++step) {
@@ -236,7 +249,7 @@ TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
       const double norm = in.real();
       const double rate = in.real();
       const double scale = in.real();
-      if (first) {
+      if (rank == 0) {
         outcome.losses.push_back(loss);
         outcome.gradient_norms.push_back(norm);
         outcome.learning_rates.push_back(rate);
@@ -245,12 +258,12 @@ TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
                  outcome.gradient_norms[static_cast<std::size_t>(step)] != norm ||
                  outcome.learning_rates[static_cast<std::size_t>(step)] != rate ||
                  outcome.loss_scales[static_cast<std::size_t>(step)] != scale) {
-        outcome.defects.push_back(fmt::format("ranks report different figures in step {}", step));
+        outcome.defects.push_back(fmt::format("rank {} reports other figures than rank 0 in step {}", rank, step));
       }
-      if (step == 0) gradients.read_pieces(in);
+      if (step == 0) gradients.read_pieces(in, rank);
     }
-    weights.read_pieces(in);
-    first = false;
+    weights.read_pieces(in, rank);
+    ++rank;
   }
   gradients.check_complete();
   weights.check_complete();

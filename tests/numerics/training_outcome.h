@@ -12,6 +12,8 @@
 namespace runtime::numerics {
 
 using Tensors = std::map<std::string, std::vector<double>>;  ///< flat, full shape, without padding
+/// Of each tensor the runs of elements by the rank that gave them: first element → rank.
+using Givers = std::map<std::string, std::map<std::size_t, std::int64_t>>;
 
 struct TrainingOutcome {
   std::vector<double> losses;
@@ -20,6 +22,8 @@ struct TrainingOutcome {
   std::vector<double> loss_scales;  ///< that each step used
   Tensors gradients;                ///< of the first step, before clipping
   Tensors weights;                  ///< after the last step
+  Givers gradient_givers;
+  Givers weight_givers;
   /// Elements that no rank gave, or ranks that hold copies of an element and disagree in any bit.
   std::vector<std::string> defects;
 };

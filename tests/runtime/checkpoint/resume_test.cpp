@@ -29,8 +29,8 @@ TrainingCase layout(std::int64_t tensor, std::int64_t pipeline, std::int64_t dat
   training.tensor = tensor;
   training.pipeline = pipeline;
   training.data = data;
-  training.zero_stage = zero_stage;
-  training.micro_batch = 3;
+  training.zero.stage = zero_stage;
+  training.micro_batches = 2;
   return training;
 }
 
@@ -47,10 +47,10 @@ std::vector<TrainingCase> layouts(std::int64_t ranks) {
 class ResumeTest : public PoolFixture<8> {
  protected:
   ResumeTest() {
-    // 12 sequences of 16 make a step; 44 samples make an epoch, so that steps cross its end.
+    // 24 sequences make a step; 88 samples make an epoch, so that steps cross its end.
     std::string text;
-    for (std::uint64_t i = 0; i < 44 * 16 * 5 / 4 + 20; ++i)
-      text.push_back(static_cast<char>(philox(3, 1, i)[0] % 61));
+    for (std::uint64_t i = 0; i < 88 * TrainingCase::sequence_length * 5 / 4 + 20; ++i)
+      text.push_back(static_cast<char>(philox(3, 1, i)[0] % TrainingCase::vocabulary));
     data_.assign(8, folder_.write("text", text));
   }
 
@@ -129,7 +129,7 @@ TEST_F(ResumeTest, AResumedRunReadsTheSamplesThatWouldHaveComeNext) {
   TrainingCase training = layout(1, 1, 1, 0);
   training.dropout = training.attention_dropout = 0.1;
   training.warmup_steps = 15;
-  ASSERT_EQ(training.micro_batches(), 4);
+  training.micro_batches = 4;
   const ResumeOutcome whole = train(training, "samples", 20, 10);
   ASSERT_EQ(whole.error, "");
   const ResumeOutcome resumed = resume(training, "samples", 20);
@@ -144,30 +144,30 @@ TEST_F(ResumeTest, AResumedRunReadsTheSamplesThatWouldHaveComeNext) {
 TEST_F(ResumeTest, SoIsOneWhoseOptimizerIsOffloadedWhollyOrInPart) {
   for (const std::int64_t eighths : {3, 8}) {
     TrainingCase training = layout(2, 1, 2, 1);
-    training.offload_eighths = eighths;
+    training.offload.optimizer = {specs::OffloadDevice::cpu, eighths};
     expect_same_after_resume(training);
     training = layout(1, 2, 1, 0);
     training.precision = specs::Precision::bf16;
-    training.offload_eighths = eighths;
+    training.offload.optimizer = {specs::OffloadDevice::cpu, eighths};
     expect_same_after_resume(training);
   }
 }
 
 TEST_F(ResumeTest, ADelayedUpdateIsFinishedBeforeItIsSaved) {
   TrainingCase training = layout(1, 1, 2, 1);
-  training.offload_eighths = 8;
-  training.delayed_update = true;
+  training.offload.optimizer = {specs::OffloadDevice::cpu, 8};
+  training.offload.delayed_update = true;
   expect_same_after_resume(training);
 }
 
 TEST_F(ResumeTest, OffloadedStateIsReadWhereverItIsToLie) {
   TrainingCase offloaded = layout(1, 1, 2, 1);
-  offloaded.offload_eighths = 5;
+  offloaded.offload.optimizer = {specs::OffloadDevice::cpu, 5};
   const ResumeOutcome written = train(offloaded, "offloaded", 2, 2);
   ASSERT_EQ(written.error, "");
   EXPECT_THAT(written.defects, IsEmpty());
   TrainingCase other = layout(1, 2, 1, 0);
-  other.offload_eighths = 2;
+  other.offload.optimizer = {specs::OffloadDevice::cpu, 2};
   for (const TrainingCase& loaded : {layout(2, 1, 1, 0), other}) {
     const ResumeOutcome read = resume(loaded, "offloaded", 2);
     ASSERT_EQ(read.error, "") << loaded.name();
@@ -202,7 +202,6 @@ TEST_F(ResumeTest, ShardsGoFromFourReplicasToSixToThreeToOneAndBack) {
   std::int64_t step = 1;
   for (const std::int64_t replicas : {4, 6, 3, 1, 6}) {
     TrainingCase training = layout(1, 1, replicas, 1);
-    training.micro_batch = 1;
     const ResumeOutcome outcome =
         run(*pool_, {training, data_, {8, folder_.path() / "chain"}, step > 1, step, step});
     ASSERT_EQ(outcome.error, "") << replicas;
