@@ -1,5 +1,6 @@
 // The equality matrix: whatever the placement, training equals the single-process run up to reassociation.
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "runtime/capabilities.h"
@@ -39,6 +40,29 @@ TEST_F(EqualityMatrix, HalfOfThePairsEqualOneProcessInFp32) {
   std::vector<TrainingCase> cases;
   const std::vector<TrainingCase> pairs = paired_placements(capabilities(), times_each_pair);
   for (std::size_t i = 0; i < pairs.size(); i += 2) cases.push_back(in_fp32(pairs[i]));
+  expect_all_equal(cases);
+}
+
+/// Schedules that exist as generators alone run through the same executor.
+TEST_F(EqualityMatrix, SchedulesThatAreGeneratorsAloneEqualOneProcessToo) {
+  std::vector<TrainingCase> cases;
+  for (const specs::ScheduleKind kind :
+       {specs::ScheduleKind::zero_bubble_h2, specs::ScheduleKind::zero_bubble_v})
+    for (const std::int64_t pipeline : {2, 4})
+      for (const std::int64_t micro_batches : {1, 3, 8}) {
+        TrainingCase training;
+        training.precision = specs::Precision::fp64;
+        training.optimizer = specs::OptimizerKind::adamw;
+        training.schedule = kind;
+        training.pipeline = pipeline;
+        training.virtual_stages = kind == specs::ScheduleKind::zero_bubble_v ? 2 : 1;
+        training.micro_batches = micro_batches;
+        training.tensor = 8 / pipeline == 4 ? 2 : 1;
+        training.recomputation =
+            micro_batches == 3 ? specs::Recomputation::full : specs::Recomputation::none;
+        if (micro_batches == 8) training.cut = Cut::sub_layer;
+        cases.push_back(training);
+      }
   expect_all_equal(cases);
 }
 

@@ -25,7 +25,7 @@ class FaultSwitch : public MatrixTest {
   static void expect_noticed(TrainingCase training, const std::function<void(FaultSwitches&)>& defect) {
     expect_equal(training);
     defect(training.faults);
-    const Differences found = differences(training);
+    const Differences found = differences(training, train(*pool_, training));
     const std::string line = describe(training, found);
     std::printf("with the defect: %s\n", line.c_str());
     EXPECT_FALSE(within(found, bars_for(training.precision))) << line;

@@ -50,16 +50,19 @@ class MatrixTest : public PoolFixture<most_ranks> {
     return references_.emplace(key, train(*pool_, single)).first->second;
   }
 
-  static Differences differences(const TrainingCase& training) {
-    const TrainingOutcome& expected = reference(training);
-    return compare(train(*pool_, training), expected, training.optimizer == specs::OptimizerKind::adamw);
+  static Differences differences(const TrainingCase& training, const TrainingOutcome& outcome) {
+    return compare(outcome, reference(training), training.optimizer == specs::OptimizerKind::adamw);
   }
 
+  /// To the single process, and in bytes communicated to the closed form.
   static Differences expect_equal(const TrainingCase& training) {
-    const Differences found = differences(training);
+    const TrainingOutcome outcome = train(*pool_, training);
+    const Differences found = differences(training, outcome);
     const std::string line = describe(training, found);
     std::printf("%s\n", line.c_str());
     EXPECT_TRUE(within(found, bars_for(training.precision))) << line << "\n " << describe_places(found);
+    for (const std::string& defect : outcome.traffic_defects)
+      ADD_FAILURE() << training.name() << ": " << defect;
     return found;
   }
 

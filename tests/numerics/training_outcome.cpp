@@ -113,6 +113,38 @@ void write_pieces(Writer& out, Trainer& trainer, bool gradients) {
   for (const Piece& piece : pieces) write_piece(out, *piece.parameter, piece.begin, piece.values);
 }
 
+void write_traffic(Writer& out, const Traffic& traffic, Trainer& trainer) {
+  out.number(static_cast<std::int64_t>(traffic.counts().size()));
+  for (const auto& [key, count] : traffic.counts()) {
+    out.text(key.group);
+    out.number(static_cast<std::int64_t>(key.op));
+    out.number(static_cast<std::int64_t>(key.dtype));
+    out.real(count.wire_bytes);
+  }
+  std::int64_t bucket_elements = 0, parameter_elements = 0;
+  for (const Bucket& bucket : trainer.parameters().buckets()) bucket_elements += bucket.numel;
+  for (const Parameter* parameter : trainer.parameters().parameters()) parameter_elements += parameter->numel();
+  out.number(bucket_elements);
+  out.number(parameter_elements);
+  out.number(static_cast<std::int64_t>(trainer.parameters().blocks().size()));
+  out.number(static_cast<std::int64_t>(trainer.parameters().buckets().size()));
+}
+
+RankTraffic read_traffic(Reader& in) {
+  RankTraffic traffic;
+  for (std::int64_t left = in.number(); left > 0; --left) {
+    TrafficKey key{in.text()};
+    key.op = static_cast<CommunicationOp>(in.number());
+    key.dtype = static_cast<c10::ScalarType>(in.number());
+    traffic.wire_bytes[key] = in.real();
+  }
+  traffic.bucket_elements = in.number();
+  traffic.parameter_elements = in.number();
+  traffic.blocks = in.number();
+  traffic.buckets = in.number();
+  return traffic;
+}
+
 /// The sequences of this rank's replica: random tokens, some targets masked, unevenly over the sequences. The
 /// same global batch for every placement.
 std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t step, std::int64_t data_rank) {
@@ -156,6 +188,7 @@ std::string train_job(WorkerContext& context, const std::string& request) {
       part.device_gradient.fill_(std::numeric_limits<double>::infinity());
   };
   Trainer trainer(std::move(spec), mesh, std::move(options));
+  context.groups.traffic().reset();
   Writer out;
   out.number(training.steps);
   for (std::int64_t step = 0; step < training.steps; ++step) {
@@ -167,6 +200,7 @@ std::string train_job(WorkerContext& context, const std::string& request) {
     if (step == 0) write_pieces(out, trainer, true);
   }
   write_pieces(out, trainer, false);
+  write_traffic(out, context.groups.traffic(), trainer);
   return out.take();
 }
 
@@ -263,6 +297,9 @@ TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
       if (step == 0) gradients.read_pieces(in, rank);
     }
     weights.read_pieces(in, rank);
+    outcome.traffic.push_back(read_traffic(in));
+    for (std::string& defect : traffic_defects(training, rank, outcome.traffic.back()))
+      outcome.traffic_defects.push_back(std::move(defect));
     ++rank;
   }
   gradients.check_complete();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/worker_pool/worker_pool.h"
+#include "tests/numerics/expected_traffic.h"
 #include "tests/numerics/training_case.h"
 
 namespace runtime::numerics {
@@ -24,8 +25,10 @@ struct TrainingOutcome {
   Tensors weights;                  ///< after the last step
   Givers gradient_givers;
   Givers weight_givers;
+  std::vector<RankTraffic> traffic;  ///< by rank
   /// Elements that no rank gave, or ranks that hold copies of an element and disagree in any bit.
   std::vector<std::string> defects;
+  std::vector<std::string> traffic_defects;  ///< bytes that a rank communicated and should not, or the reverse
 };
 
 /// The job of the ranks, by the name "train".
