@@ -58,8 +58,7 @@ TEST_F(EqualityMatrix, SchedulesThatAreGeneratorsAloneEqualOneProcessToo) {
         training.virtual_stages = kind == specs::ScheduleKind::zero_bubble_v ? 2 : 1;
         training.micro_batches = micro_batches;
         training.tensor = 8 / pipeline == 4 ? 2 : 1;
-        training.recomputation =
-            micro_batches == 3 ? specs::Recomputation::full : specs::Recomputation::none;
+        training.recomputation = micro_batches == 3 ? specs::Recomputation::full : specs::Recomputation::none;
         if (micro_batches == 8) training.cut = Cut::sub_layer;
         cases.push_back(training);
       }

@@ -48,9 +48,8 @@ class ExpectedTraffic {
         rank_(rank),
         counted_(counted),
         type_(scalar_type(training.precision)),
-        gradient_type_(training.precision == specs::Precision::fp64
-                           ? type_
-                           : scalar_type(training.gradient_precision)) {
+        gradient_type_(
+            training.precision == specs::Precision::fp64 ? type_ : scalar_type(training.gradient_precision)) {
     pipeline_rank_ = *specs::pipeline_rank_of(placement_, rank);
     for (const specs::PipelineStage& stage : placement_.stages)
       if (stage.pipeline_rank == pipeline_rank_) hold(stage);
@@ -236,8 +235,8 @@ std::vector<std::string> traffic_defects(const TrainingCase& training, std::int6
   const std::int64_t padding = counted.bucket_elements - counted.parameter_elements;
   const std::int64_t most = alignment * (counted.blocks + counted.buckets * training.data);
   if (padding < 0 || padding > most)
-    defects.push_back(fmt::format("rank {} pads its buckets with {} elements, at most {} are needed", rank,
-                                  padding, most));
+    defects.push_back(
+        fmt::format("rank {} pads its buckets with {} elements, at most {} are needed", rank, padding, most));
   std::map<TrafficKey, double> expected = expected_traffic(training, rank, counted);
   const auto steps = static_cast<double>(training.steps);
   std::set<TrafficKey> keys;

@@ -20,13 +20,14 @@ struct RankTraffic {
   std::int64_t buckets = 0;
 };
 
-/// wire bytes = payload × 2(n−1)/n for an all-reduce, × (n−1)/n for a reduce-scatter or an all-gather, × 1 for
-/// a send; for n tokens a micro-batch, h hidden, b bytes of the training precision, per micro-batch:
+/// wire bytes = payload × 2(n−1)/n for an all-reduce, × (n−1)/n for a reduce-scatter or an all-gather, × 1
+/// for a send; for n tokens a micro-batch, h hidden, b bytes of the training precision, per micro-batch:
 ///
 ///   tensor axis, without sequence parallelism: an all-reduce of n·h·b forward and one backward for each
 ///     attention and each FFN, the embedding (forward) and the output layer (backward);
 ///   with it: two all-gathers forward and backward less one and two reduce-scatters for each attention and
-///     FFN: [AG RS] forward and [AG AG RS] backward; the embedding [RS], [AG], the output layer [AG], [AG RS];
+///     FFN: [AG RS] forward and [AG AG RS] backward; the embedding [RS], [AG], the output layer [AG], [AG
+///     RS];
 ///   the loss: an all-reduce of one and one of two numbers a token;
 ///   a recomputed layer: its forward part once more;
 ///   a token-parallel output layer: one number forward, and an all-gather of n·h·b backward, or nothing with

@@ -123,7 +123,8 @@ void write_traffic(Writer& out, const Traffic& traffic, Trainer& trainer) {
   }
   std::int64_t bucket_elements = 0, parameter_elements = 0;
   for (const Bucket& bucket : trainer.parameters().buckets()) bucket_elements += bucket.numel;
-  for (const Parameter* parameter : trainer.parameters().parameters()) parameter_elements += parameter->numel();
+  for (const Parameter* parameter : trainer.parameters().parameters())
+    parameter_elements += parameter->numel();
   out.number(bucket_elements);
   out.number(parameter_elements);
   out.number(static_cast<std::int64_t>(trainer.parameters().blocks().size()));

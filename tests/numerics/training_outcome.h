@@ -28,7 +28,8 @@ struct TrainingOutcome {
   std::vector<RankTraffic> traffic;  ///< by rank
   /// Elements that no rank gave, or ranks that hold copies of an element and disagree in any bit.
   std::vector<std::string> defects;
-  std::vector<std::string> traffic_defects;  ///< bytes that a rank communicated and should not, or the reverse
+  std::vector<std::string>
+      traffic_defects;  ///< bytes that a rank communicated and should not, or the reverse
 };
 
 /// The job of the ranks, by the name "train".
