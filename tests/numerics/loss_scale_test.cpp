@@ -22,8 +22,7 @@ class LossScale : public MatrixTest {
     training.pipeline = pipeline;
     training.data = data;
     training.zero.stage = zero_stage;
-    if (offload_eighths > 0)
-      training.offload.optimizer = {specs::OffloadDevice::cpu, offload_eighths};
+    if (offload_eighths > 0) training.offload.optimizer = {specs::OffloadDevice::cpu, offload_eighths};
     return training;
   }
   static std::vector<TrainingCase> placements() {

@@ -49,8 +49,8 @@ MatrixDimension attentions(const specs::StackSpec& stack) {
   MatrixDimension dimension{"attention", {{"flash", [](TrainingCase&) {}}}};
   for (const specs::AttentionImplementation kind : stack.attention)
     if (kind != specs::AttentionImplementation::flash)
-      dimension.values.push_back({std::string(specs::name_of(kind)),
-                                  [kind](TrainingCase& training) { training.attention = kind; }});
+      dimension.values.push_back(
+          {std::string(specs::name_of(kind)), [kind](TrainingCase& training) { training.attention = kind; }});
   return dimension;
 }
 

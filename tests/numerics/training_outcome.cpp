@@ -293,7 +293,8 @@ TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
                  outcome.gradient_norms[static_cast<std::size_t>(step)] != norm ||
                  outcome.learning_rates[static_cast<std::size_t>(step)] != rate ||
                  outcome.loss_scales[static_cast<std::size_t>(step)] != scale) {
-        outcome.defects.push_back(fmt::format("rank {} reports other figures than rank 0 in step {}", rank, step));
+        outcome.defects.push_back(
+            fmt::format("rank {} reports other figures than rank 0 in step {}", rank, step));
       }
       if (step == 0) gradients.read_pieces(in, rank);
     }
