@@ -18,6 +18,19 @@ Table sensitivity_table(const std::vector<SensitivityEntry>& entries) {
   return table;
 }
 
+/// The resource of the machine of which a little more helps most.
+Facts critical_resource(const std::vector<SensitivityEntry>& entries) {
+  Facts facts{"critical", "Critical resource", {}};
+  for (const SensitivityEntry& entry : entries)
+    if (!entry.resource.empty()) {
+      facts.facts.push_back(
+          {"resource", "resource", Quantity::text, entry.resource,
+           fmt::format("(10 % more of it saves {} of the step)", format_fraction(entry.saving))});
+      break;
+    }
+  return facts;
+}
+
 }  // namespace
 
 Report explain_report(const specs::Plan& plan, const std::vector<SensitivityEntry>& sensitivity,
@@ -28,6 +41,7 @@ Report explain_report(const specs::Plan& plan, const std::vector<SensitivityEntr
   report.sections.push_back(detailed_time_table(plan.prediction));
   report.sections.push_back(rank_time_table(plan.prediction, plan.placement, layers));
   report.sections.push_back(sensitivity_table(sensitivity));
+  report.sections.push_back(critical_resource(sensitivity));
   report.sections.push_back(memory_table(plan.prediction, usable_device_bytes));
   report.sections.push_back(off_device_table(plan.prediction));
   report.sections.push_back(

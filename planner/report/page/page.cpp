@@ -32,12 +32,11 @@ std::string tile(std::string_view title, const std::string& value, const std::st
 /// The figures that are asked for first.
 std::string key_figures(const PageContent& content) {
   const specs::CostBreakdown& cost = content.plan.prediction;
-  std::string html =
-      "<div class=\"tiles\">\n" + tile("step time", format_seconds(cost.step_seconds)) +
-      tile("throughput", format_quantity(Quantity::tokens_per_second, cost.tokens_per_second)) +
-      tile("MFU", format_fraction(cost.model_flops_utilization)) +
-      tile("device memory", format_bytes(static_cast<double>(cost.peak_device_bytes)),
-           "of " + format_bytes(static_cast<double>(content.usable_device_bytes)));
+  std::string html = "<div class=\"tiles\">\n" + tile("step time", format_seconds(cost.step_seconds)) +
+                     tile("throughput", format_count(std::llround(cost.tokens_per_second)), "tokens/s") +
+                     tile("MFU", format_fraction(cost.model_flops_utilization)) +
+                     tile("device memory", format_bytes(static_cast<double>(cost.peak_device_bytes)),
+                          "of " + format_bytes(static_cast<double>(content.usable_device_bytes)));
   if (cost.run_seconds > 0) {
     html += tile("whole run", format_seconds(cost.run_seconds),
                  format_count(static_cast<std::int64_t>(cost.run_device_hours)) + " device-hours");

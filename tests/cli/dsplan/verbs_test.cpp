@@ -60,7 +60,7 @@ TEST_F(Verbs, FromAnExperimentToAPlanAndEveryQuestionAboutIt) {
   ASSERT_TRUE(fs::exists(path("plan.json")));
   const nlohmann::json plan = json_of({"inspect", path("plan.json")});
   EXPECT_GT(plan["plan"]["step_seconds"].get<double>(), 0);
-  EXPECT_EQ(json_of({"explain", path("plan.json")})["sensitivity"].size(), 5u);
+  EXPECT_EQ(json_of({"explain", path("plan.json")})["sensitivity"].size(), 6u);
   EXPECT_EQ(json_of({"verify", path("plan.json")})["verification"]["holds"],
             "every claim that was checked holds");
   EXPECT_TRUE(json_of({"why-not", path("plan.json"), "--set", "tensor=8"}).contains("headline"));
