@@ -126,8 +126,9 @@ class LayerPricer {
     at(cost.terms, TimeTerm::tensor_communication) = parts.tensor.forward + parts.tensor.backward;
     at(cost.terms, TimeTerm::context_communication) = parts.context.forward + parts.context.backward;
     at(cost.terms, TimeTerm::expert_communication) = parts.expert.forward + parts.expert.backward;
+    // A difference of equal sums may round below zero, which no plan can hold.
     at(cost.terms, TimeTerm::launch_overhead) =
-        cost.forward + cost.backward - device_forward - device_backward;
+        std::max(0.0, cost.forward + cost.backward - device_forward - device_backward);
     return cost;
   }
 
@@ -233,7 +234,10 @@ class LayerPricer {
     parts.context = context_exchange();
     launch(parts, t, 0);
     UnitCost cost = finish(parts, TimeTerm::attention);
-    module(cost, specs::RecomputedModule::core_attention) = core.forward;
+    // Under flash this runtime leaves the repetition to the kernel, which does it in any case.
+    const bool left_to_kernel = in_.profile.memory == MemoryRules::dsrun &&
+                                in_.training.attention == specs::AttentionImplementation::flash;
+    module(cost, specs::RecomputedModule::core_attention) = left_to_kernel ? 0 : core.forward;
     module(cost, specs::RecomputedModule::normalization) = in_.recompute_operators * parts.memory_bound;
     module(cost, specs::RecomputedModule::element_wise) =
         in_.recompute_operators * parts.memory_bound + repeated_by_operator_policy(parts, core);

@@ -105,6 +105,42 @@ TEST(Memory, TinyGptOfThisRuntimeMatchesTheCountedBytes) {
   EXPECT_EQ(device_bytes(cost, {MemoryClass::framework_context, MemoryClass::allocator_slack}), 0);
 }
 
+TEST(Memory, SelectiveRecomputationOfThisRuntimeSavesTheSoftmaxOfUnfusedAttentionAndNothingUnderFlash) {
+  specs::Experiment run = experiment(gpt(4, 256, 8, 256, 1024), 1, 4, 1024, "dsrun");
+  run.training.precision = specs::Precision::fp32;
+  run.cluster.groups.front().node.device.generation = "cpu";
+  specs::RegularPlacement kept, selective;
+  kept.micro_batch = selective.micro_batch = 4;
+  selective.recomputation = specs::Recomputation::selective;
+  const auto cost = [&](const specs::RegularPlacement& placement) {
+    return Estimator(run).estimate(specs::regular_placement(placement, 4));
+  };
+  run.training.attention = specs::AttentionImplementation::flash;
+  EXPECT_EQ(cost(kept).peak_device_bytes, cost(selective).peak_device_bytes);
+  EXPECT_EQ(cost(kept).step_seconds, cost(selective).step_seconds);
+  run.training.attention = specs::AttentionImplementation::unfused;
+  // Of four layers' softmax, one is there again while its layer runs backward.
+  const double softmax = 4.0 * 4 * 8 * 1024 * 1024;
+  EXPECT_NEAR(static_cast<double>(cost(kept).peak_device_bytes - cost(selective).peak_device_bytes),
+              3 * softmax, 16);
+  EXPECT_LT(cost(kept).step_seconds, cost(selective).step_seconds);
+}
+
+TEST(Memory, NoTermOfTheTimeOnACpuIsNegative) {
+  for (const std::int64_t micro_batch : {1, 2, 4, 8})
+    for (const std::int64_t length : {128, 256, 512, 1024}) {
+      specs::Experiment run = experiment(gpt(4, 256, 8, 256, length), 2, 16, length, "dsrun");
+      run.cluster.groups.front().node.device.generation = "cpu";
+      specs::RegularPlacement placement;
+      placement.data = 2;
+      placement.micro_batch = micro_batch;
+      placement.accumulation = 8 / micro_batch;
+      for (const specs::TimeEntry& entry :
+           Estimator(run).estimate(specs::regular_placement(placement, 4)).time)
+        EXPECT_GE(entry.exposed_seconds, 0) << micro_batch << " of " << length;
+    }
+}
+
 TEST(Memory, WhatThisRuntimeOffloadsLeavesTheDeviceAndHasCopiesOnTheHost) {
   specs::Experiment run = experiment(gpt(4, 256, 8, 4096, 256), 1, 4, 256, "dsrun");
   run.cluster.groups.front().node.device.generation = "cpu";

@@ -48,6 +48,22 @@ TEST(LossScaler, IsExhaustedByAnOverflowAtTheFloor) {
   EXPECT_EQ(scaler.scale(), 2);
 }
 
+/// The defaults, where every step overflows: the first spends the hysteresis, the 17th reaches 1, the 18th
+/// ends the run.
+TEST(LossScaler, FallsFrom65536To1InSeventeenOverflowsAndEndsWithTheEighteenth) {
+  LossScaler scaler({}, true);
+  double expected = 65536;
+  for (int step = 1; step <= 17; ++step) {
+    scaler.update(false);
+    if (step > 1) expected /= 2;
+    EXPECT_EQ(scaler.scale(), expected) << step;
+    EXPECT_FALSE(scaler.exhausted()) << step;
+  }
+  EXPECT_EQ(scaler.scale(), 1);
+  scaler.update(false);
+  EXPECT_TRUE(scaler.exhausted());
+}
+
 TEST(LossScaler, GoesOnFromItsState) {
   LossScaler first(spec(), true);
   for (const bool finite : {true, false, true, true}) first.update(finite);
