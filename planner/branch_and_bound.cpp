@@ -50,6 +50,11 @@ class Search {
     std::stable_sort(nodes_.begin(), nodes_.end(),
                      [](const Node& a, const Node& b) { return a.bound < b.bound; });
     for (const Node& node : nodes_) probe(node);
+    treatments_.record(false);
+    for (const Node& node : nodes_) settle(node);
+    // What is proven is the plan. None of the candidates that this looks at is priced again.
+    treatments_.record(true);
+    incumbents_.ask_for_the_plan_alone();
     for (const Node& node : nodes_) settle(node);
     result_.method = branch_and_bound_method;
     result_.regions = mesh_regions();
@@ -151,9 +156,10 @@ class Search {
     const MeshSpace& mesh = space_.meshes()[node.mesh];
     const BatchChoice& batch = space_.batches(mesh)[node.batch];
     std::vector<Region>& regions = batch_regions_[node.mesh][node.batch];
+    regions.clear();
     if (stopped()) result_.complete = false;
     if (!result_.complete || node.bound > incumbents_.threshold(plan_of_mesh_[node.mesh])) {
-      regions.push_back(bounded(node.bound, counts_.of_batch(mesh, batch)));
+      if (treatments_.records()) regions.push_back(bounded(node.bound, counts_.of_batch(mesh, batch)));
       return;
     }
     std::vector<ValueRegions> parts;

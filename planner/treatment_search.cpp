@@ -120,6 +120,7 @@ void TreatmentSearch::take(const Box& box, bool largest, specs::RegularPlacement
 }
 
 void TreatmentSearch::add(const Box& box, Region region, std::vector<Region>& regions) const {
+  if (!records_) return;
   region.candidates = members_of_point_;
   for (std::size_t part = 0; part < 3; ++part) {
     region.candidates *= box[part].size();
@@ -198,8 +199,9 @@ void TreatmentSearch::split(const Box& box, bool smallest_fits, specs::RegularPl
     for (Range& range : corner) range.end = range.begin + 1;
     settle_box(corner, point, regions);
     // With one inner choice the price itself is the bound of all larger shares.
-    const bool priced = members_of_point_ == 1 && regions.back().kind == RegionKind::priced;
-    const double price = regions.back().objective;
+    take(corner, false, point);
+    const bool priced = members_of_point_ == 1 && bound_of(point) <= incumbents_.threshold(mesh_index_);
+    const double price = priced ? price_of(point).objective : 0;
     for (std::size_t part = 0; part < 3; ++part) {
       if (rest[part].size() == 1) continue;
       Box slice = rest;

@@ -32,6 +32,10 @@ class TreatmentSearch {
   /// recomputation, ZeRO, offload and local steps.
   std::vector<Region> settle(const MeshSpace& mesh, std::size_t mesh_index, specs::RegularPlacement point);
 
+  /// While false, regions are settled and not written down.
+  void record(bool on) { records_ = on; }
+  bool records() const { return records_; }
+
   /// Prices what keeps everything on the device, or the smallest shares where [search] wants some, and may be
   /// of use: candidates for a start, found without a look at all shares.
   void probe(const MeshSpace& mesh, std::size_t mesh_index, specs::RegularPlacement point);
@@ -69,6 +73,7 @@ class TreatmentSearch {
   std::unordered_map<std::size_t, std::vector<PricedCandidate>> priced_;  ///< by hash: none is priced twice
   Choices choices_{};
   std::size_t mesh_index_ = 0;
+  bool records_ = true;
   Count members_of_point_;
 };
 

@@ -25,7 +25,7 @@ struct StackSpec {
   std::string zero_with_pipeline_reason;      ///< why not a higher one
   std::vector<ShardScope> shard_scopes;
   std::vector<std::string> axis_orders{
-      "tp-cp-dp-pp"};  ///< in which its ranks may fill the mesh; the default first
+      "tp-cp-dp-pp"};                         ///< in which its ranks may fill the mesh; the default first
   std::vector<OutputLayerMode> output_modes;  ///< with a tensor degree above 1
   std::vector<OffloadDevice> optimizer_offload;
   std::vector<OffloadDevice> parameter_offload;

@@ -103,7 +103,7 @@ int each_is_caught(const std::vector<specs::Plan>& all,
 }
 
 TEST(VerifyCertificate, ARaisedLowerBoundIsCaught) {
-  const auto all = plans(31, 5, 400);
+  const auto all = plans(31, 9, 400);
   EXPECT_GT(each_is_caught(all,
                            [](specs::Plan& plan, specs::CertificateRegion& region) {
                              if (region.kind != RegionKind::bounded) return false;
