@@ -305,6 +305,8 @@ class Resolver {
     inputs.cpu_adam_parameters_per_second = constants_.value("offload.cpu_adam_parameters_per_second");
     inputs.host_link_bytes_per_second =
         device_.host_link_bytes_per_second > 0 ? device_.host_link_bytes_per_second : 25e9;
+    inputs.nvme_read_bytes_per_second = node_.nvme_read_bytes_per_second;
+    inputs.nvme_write_bytes_per_second = node_.nvme_write_bytes_per_second;
     inputs.devices_per_node = static_cast<double>(node_.devices);
     const bool half = specs::keeps_master_weights(training_.precision);
     inputs.gradient_bytes =

@@ -123,6 +123,8 @@ struct CostInputs {
   double activation_offload_exposed = 0;
   double cpu_adam_parameters_per_second = 0;
   double host_link_bytes_per_second = 0;
+  double nvme_read_bytes_per_second = 0;  ///< of a node, like the next
+  double nvme_write_bytes_per_second = 0;
   double devices_per_node = 8;  ///< that share host memory and network cards
   double element_bytes = 2;     ///< activations and parameters
   double gradient_bytes = 2;    ///< as accumulated

@@ -9,6 +9,7 @@
 #include "cost_models/flops.h"
 #include "cost_models/goodput.h"
 #include "cost_models/rank_price.h"
+#include "cost_models/storage.h"
 
 namespace cost_models {
 namespace {
@@ -372,13 +373,9 @@ void add_goodput(const CostInputs& inputs, std::int64_t parameters, double nodes
   const bool adam = training.optimizer.type == specs::OptimizerKind::adamw;
   const double full = std::max(4.0, inputs.element_bytes);
   figures.checkpoint_bytes = checkpoint_bytes(parameters, full, (adam ? 2 : 1) * full);
-  const specs::StorageSpec& storage = inputs.cluster.storage;
-  const double of_nodes = storage.node_write_bytes_per_second * nodes;
-  const double rate = storage.write_bytes_per_second <= 0 ? of_nodes
-                      : of_nodes <= 0                     ? storage.write_bytes_per_second
-                                      : std::min(of_nodes, storage.write_bytes_per_second);
-  if (rate <= 0) return;
-  figures.checkpoint_seconds = static_cast<double>(figures.checkpoint_bytes) / rate;
+  figures.checkpoint_seconds = checkpoint_write_seconds(static_cast<double>(figures.checkpoint_bytes),
+                                                        inputs.cluster.storage, nodes);
+  if (figures.checkpoint_seconds <= 0) return;
   const double stall = figures.checkpoint_seconds;  // written while training waits
   const double between_failures = mean_seconds_between_failures(inputs.cluster.failures_per_node_hour, nodes);
   double interval = static_cast<double>(training.checkpoint_every) * step_seconds;

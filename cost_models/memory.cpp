@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "cost_models/memory_rules.h"
+#include "cost_models/offload.h"
 
 namespace cost_models {
 
@@ -120,10 +121,13 @@ void add_model_states(const CostInputs& inputs, const RankLoad& load, double par
     memory.host_of(MemoryClass::gradients) += optimizer_moved * owned * host_gradient_bytes;
     memory.host_of(MemoryClass::parameters) += parameters_moved * parameter_bytes * owned;
   }
-  // Pinned buffers for the transfers: two buckets each way, at most what there is to move.
-  const double pinned =
-      optimizer_moved > 0 ? std::min(4 * 500e6 * inputs.element_bytes, 2 * owned * inputs.element_bytes) : 0;
-  memory.host_pinned += pinned;
+  // Pinned buffers for the transfers: two buckets each way, at most what there is to move. A drive is never
+  // reached from pageable memory: four swap buffers of optimizer state beside them, at most the state itself.
+  if (optimizer_moved == 0) return;
+  memory.host_pinned += std::min(4 * 500e6 * inputs.element_bytes, 2 * owned * inputs.element_bytes);
+  constexpr double swap_elements = 1e8;
+  if (offload.optimizer.device == specs::OffloadDevice::nvme)
+    memory.host_pinned += swap_buffer_bytes(4, std::min(swap_elements, optimizer_moved * owned), 4);
 }
 
 namespace {

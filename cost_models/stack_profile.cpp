@@ -1,6 +1,9 @@
 #include "cost_models/stack_profile.h"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
 
 namespace cost_models {
 namespace {
@@ -19,6 +22,29 @@ StackProfile named(std::string name, std::string constants, MemoryRules memory) 
   profile.data_constants = "default";
   profile.memory = memory;
   return profile;
+}
+
+/// By what its name tells of an unknown stack; Megatron-Core where it tells nothing.
+std::string_view nearest_stack(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> hints{{
+      {"neox", "gpt-neox"},
+      {"megatron-deepspeed", "megatron-deepspeed"},
+      {"deepspeed", "deepspeed"},
+      {"composer", "composer-fsdp"},
+      {"mosaic", "composer-fsdp"},
+      {"foundry", "composer-fsdp"},
+      {"titan", "torchtitan"},
+      {"fms", "fms-fsdp"},
+      {"fsdp", "fsdp2"},
+      {"nemo", "nemo"},
+      {"bridge", "nemo"},
+  }};
+  std::string lower(name);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  for (const auto& [hint, stack] : hints)
+    if (lower.find(hint) != std::string::npos) return stack;
+  return "megatron-core";
 }
 
 StackProfile megatron(std::string name, std::string constants, MemoryRules memory) {
@@ -90,7 +116,7 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
   } else if (stack == "megatron-deepspeed") {
     const bool simulator_study = release == "vtrain";
     profile = megatron(name, simulator_study ? "vtrain" : name, MemoryRules::megatron_deepspeed);
-    profile.data_constants = name;
+    profile.data_constants = simulator_study ? "default" : name;
     profile.checkpointing_synchronises = !simulator_study;
     profile.mixture_release = MixtureRelease::early;
   } else if (stack == "megatron-core") {
@@ -131,7 +157,8 @@ StackProfile stack_profile(std::string_view stack, std::string_view release, con
     profile = named(name, "fsdp2", MemoryRules::dsrun);
     profile.flash_attention_2 = true;
   } else {
-    profile = stack_profile("megatron-core", release, options);
+    profile = stack_profile(nearest_stack(name), release, options);
+    profile.stand_in = profile.name;
     profile.name = name;
     profile.exact = false;
   }

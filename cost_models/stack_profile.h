@@ -70,6 +70,7 @@ struct StackProfile {
   bool checkpointing_synchronises = false;  ///< activation checkpointing lets the device wait
   bool prefetches_gathers = true;           ///< ZeRO-3 gathers run ahead of their use
   bool exact = true;                        ///< false: constants are the nearest stack's
+  std::string stand_in;                     ///< that stack
   StackOptions options;
   bool operator==(const StackProfile&) const = default;
 };

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "cost_models/offload.h"
+
 namespace cost_models {
 namespace {
 
@@ -221,6 +223,28 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
   return seconds;
 }
 
+namespace {
+
+// Replicas that train by themselves for H steps (Douillard et al., DiLoCo): in the mean of a step an H-th of
+// one all-reduce of fp32 differences and of an outer update with momentum, which reads and writes weights,
+// differences and momentum.
+void average_over_local_steps(const CostInputs& inputs, double parameters, const ShardKey& shards,
+                              StepEndSeconds& seconds) {
+  constexpr double difference_bytes = 4;
+  constexpr double outer_update_bytes = 6 * 4;
+  const RankGroup group =
+      rank_group(shards.data * shards.context, data_stride(shards), inputs.links.data.domain_devices);
+  seconds.parameter_gather = 0;
+  seconds.gradient_reduction =
+      collective_seconds(Collective::all_reduce, parameters * difference_bytes, group, inputs.links.data)
+          .total() /
+      shards.local_steps;
+  seconds.optimizer_update +=
+      parameters * outer_update_bytes / inputs.memory_bound.bytes_per_second / shards.local_steps;
+}
+
+}  // namespace
+
 StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& parameters,
                                 const ShardKey& shards) {
   StepEndSeconds seconds;
@@ -255,21 +279,28 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
   const double bandwidth = inputs.memory_bound.bytes_per_second;
   const double owned = dense / shards.dense_shards(inputs.devices_per_node) +
                        expert / shards.expert_shards(inputs.devices_per_node);
-  // Gradients, two moments and master weights read and written, and the 16-bit copy; gradients zeroed.
   // Gradients read for their norm, scaled by the clip, and read by Adam beside the master weights and two
   // moments, which it also writes (40); the 16-bit copy (6). With a loss scale also: the 16-bit gradients
   // copied to fp32 (6) and unscaled (8).
   const double bytes_per_owned_parameter = inputs.training.precision == specs::Precision::fp16 ? 60 : 46;
   constexpr double bytes_per_parameter = 4;
-  const bool offloaded = shards.offload.optimizer.device != specs::OffloadDevice::none;
-  const double moved = offloaded ? static_cast<double>(shards.offload.optimizer.eighths) / 8 : 0;
-  seconds.optimizer_update = inputs.optimizer_traffic * owned * bytes_per_owned_parameter / bandwidth +
-                             dense * bytes_per_parameter / bandwidth;
+  const specs::OffloadTreatment& offload = shards.offload.optimizer;
+  const bool offloaded = offload.device != specs::OffloadDevice::none;
+  const double moved = offloaded ? static_cast<double>(offload.eighths) / 8 * owned : 0;
+  seconds.optimizer_update =
+      inputs.optimizer_traffic * (owned - moved) * bytes_per_owned_parameter / bandwidth +
+      dense * bytes_per_parameter / bandwidth;
   if (moved > 0) {
-    seconds.optimizer_update +=
-        moved * owned * inputs.devices_per_node / inputs.cpu_adam_parameters_per_second;
-    seconds.offload_transfer = moved * owned * 2 * 4 / inputs.host_link_bytes_per_second;
+    constexpr double moments_and_master_bytes = 12;
+    const double node_parameters = moved * inputs.devices_per_node;
+    seconds.optimizer_update += host_update_seconds(node_parameters, inputs.cpu_adam_parameters_per_second);
+    seconds.offload_transfer = host_link_seconds(moved, 4, inputs.host_link_bytes_per_second);
+    if (offload.device == specs::OffloadDevice::nvme)
+      seconds.offload_transfer +=
+          nvme_swap_seconds(node_parameters * moments_and_master_bytes, inputs.nvme_read_bytes_per_second,
+                            inputs.nvme_write_bytes_per_second);
   }
+  if (shards.local_steps > 1) average_over_local_steps(inputs, dense + expert, shards, seconds);
   return seconds;
 }
 

@@ -8,6 +8,7 @@
 
 #include "specs/interchange/hugging_face_families.h"
 #include "specs/interchange/json_config.h"
+#include "specs/language/checks.h"
 #include "specs/language/defaults.h"
 #include "specs/language/text_file.h"
 
@@ -46,6 +47,10 @@ void check_sizes(const ModelSpec& model, JsonConfig& config) {
     config.error("num_key_value_heads",
                  fmt::format("heads {} % key and value heads {} = {}", model.attention.heads,
                              model.attention.kv_heads, model.attention.heads % model.attention.kv_heads));
+  if (const double parameters = rough_parameters(model); parameters > most_parameters)
+    config.error(
+        "", fmt::format("about {:.0e} parameters, above the bound of {:.0e}", parameters, most_parameters),
+        "check the layers, the widths and the vocabulary");
 }
 
 }  // namespace
@@ -70,14 +75,18 @@ Result<ModelSpec> import_hugging_face_text(std::string_view text, const std::str
   }
   ModelSpec model;
   const std::string text_family = text_part_family(model_type);
-  const auto text_config = document->find("text_config");
-  if (!text_family.empty() && text_config != document->end() && text_config->is_object()) {
-    JsonConfig part(*text_config, text, file_name, diagnostics);
-    whole.note("text_config",
+  if (text_family.empty()) {
+    read_family(whole, model_type, model);
+  } else {
+    // The sizes outside text_config are of the other parts; without it the text part is the class's own.
+    static const nlohmann::json nothing = nlohmann::json::object();
+    const auto found = document->find("text_config");
+    const bool given = found != document->end() && !found->is_null();
+    if (given && !found->is_object()) whole.error("text_config", "text_config: expected an object");
+    JsonConfig part(given && found->is_object() ? *found : nothing, text, file_name, diagnostics);
+    whole.note(given ? "text_config" : "",
                fmt::format("\"{}\" reads more than text; the text part alone is counted", model_type));
     read_family(part, part.text({"model_type"}, text_family), model);
-  } else {
-    read_family(whole, text_family.empty() ? model_type : text_family, model);
   }
   if (diagnostics.has_errors()) return result;
   fill_in(model);

@@ -336,6 +336,19 @@ void read_falcon(JsonConfig& config, ModelSpec& model) {
   if (config.flag({"alibi"}, false)) model.position_encoding = PositionEncoding::alibi;
 }
 
+/// Learned positions, where a configuration says that linear biases do not take their place.
+bool mpt_adds_positions(JsonConfig& config) {
+  if (!config.flag({"learned_pos_emb"}, true)) return false;
+  const auto attention = config.object().find("attn_config");
+  if (attention == config.object().end() || attention->is_null()) return false;
+  if (!attention->is_object()) {
+    config.error("attn_config", "attn_config: expected an object");
+    return false;
+  }
+  const auto alibi = attention->find("alibi");
+  return alibi != attention->end() && alibi->is_boolean() && !alibi->get<bool>();
+}
+
 void read_mpt(JsonConfig& config, ModelSpec& model) {
   start_gpt_like(model);
   model.vocabulary = config.integer({"vocab_size"}, 50368, 2);
@@ -345,9 +358,12 @@ void read_mpt(JsonConfig& config, ModelSpec& model) {
   model.feed_forward.hidden = config.integer({"expansion_ratio"}, 4) * model.hidden;
   model.feed_forward.activation = Activation::gelu;
   const bool biased = !config.flag({"no_bias"}, true);
-  model.attention.qkv_bias = model.attention.output_bias = model.feed_forward.bias = biased;
-  model.norm_bias = false;  // transformers drops it
+  model.attention.qkv_bias = model.attention.output_bias = model.feed_forward.bias = model.norm_bias = biased;
   model.position_encoding = PositionEncoding::alibi;
+  if (mpt_adds_positions(config)) {
+    model.position_encoding = PositionEncoding::learned;
+    model.positions = config.integer({"max_seq_len"}, 2048);
+  }
   model.tied_embeddings = config.flag({"tie_word_embeddings"}, true);
 }
 

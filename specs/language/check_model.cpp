@@ -8,12 +8,6 @@
 
 namespace specs {
 
-namespace {
-
-/// Far above any model; below it no product of sizes leaves 64 bits.
-constexpr double most_parameters = 1e16;
-
-/// The order of magnitude, for a sanity bound only: cost_models counts exactly.
 double rough_parameters(const ModelSpec& model) {
   const auto hidden = static_cast<double>(model.hidden);
   const auto heads = static_cast<double>(model.attention.heads + model.attention.kv_heads);
@@ -28,6 +22,8 @@ double rough_parameters(const ModelSpec& model) {
   const auto rows = static_cast<double>(model.vocabulary) + static_cast<double>(model.positions);
   return layers * (attention + feed_forward) + 2 * hidden * rows;
 }
+
+namespace {
 
 void check_needed(const ModelSpec& model, CheckReport& report) {
   std::vector<std::string> missing;

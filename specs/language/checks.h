@@ -30,6 +30,12 @@ class CheckReport {
   Diagnostics& diagnostics_;
 };
 
+/// Far above any model; below it no product of sizes leaves 64 bits.
+inline constexpr double most_parameters = 1e16;
+
+/// The order of magnitude, for that bound only: cost_models counts exactly.
+double rough_parameters(const ModelSpec& model);
+
 void check_model(const ModelSpec& model, CheckReport& report);
 void check_cluster(const ClusterSpec& cluster, CheckReport& report);
 void check_training(const Experiment& experiment, CheckReport& report);

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "cost_models/parameters.h"
 #include "tests/cost_models/model_fixtures.h"
 
 namespace cost_models {
@@ -121,6 +122,38 @@ TEST(Estimate, ChargesZeroTwoItsReductionInEachMicroBatch) {
   const double one = estimator.quick(placement).step_seconds;
   placement.zero.stage = 2;
   EXPECT_GT(estimator.quick(placement).step_seconds, one);
+}
+
+TEST(Estimate, AnOptimizerOnDrivesTakesTheirTimeBesideTheHosts) {
+  specs::Experiment run = experiment(llama(32, 4096, 32, 32, 11008, 32000), 1, 64, 2048);
+  specs::NodeSpec& node = run.cluster.groups.front().node;
+  node.nvme_read_bytes_per_second = 25e9;
+  node.nvme_write_bytes_per_second = 12e9;
+  specs::RegularPlacement placement;
+  placement.data = 8;
+  placement.accumulation = 8;
+  placement.zero.stage = 1;
+  placement.offload.optimizer = {specs::OffloadDevice::cpu, 8};
+  const double on_host = Estimator(run).quick(placement).step_seconds;
+  placement.offload.optimizer.device = specs::OffloadDevice::nvme;
+  const double on_drives = Estimator(run).quick(placement).step_seconds;
+  const double bytes = 12 * static_cast<double>(total_parameters(run.model));
+  EXPECT_NEAR(on_drives - on_host, bytes / 25e9 + bytes / 12e9, 0.02 * bytes / 12e9);
+}
+
+TEST(Estimate, LocalStepsShareOneExchangeOfTheReplicas) {
+  const specs::Experiment run = experiment(llama(32, 4096, 32, 32, 11008, 32000), 16, 1024, 2048);
+  const Estimator estimator(run);
+  specs::RegularPlacement regular;
+  regular.data = 128;
+  regular.accumulation = 8;
+  specs::Placement placement = specs::regular_placement(regular, specs::block_count(run.model));
+  const double each_step = estimator.estimate(placement).step_seconds;
+  placement.local_steps = 100;
+  const double local = estimator.estimate(placement).step_seconds;
+  placement.local_steps = 500;
+  EXPECT_LT(local, each_step);
+  EXPECT_LT(estimator.estimate(placement).step_seconds, local);
 }
 
 specs::Experiment on_cpu_cores(specs::ModelSpec model, std::int64_t cores, std::int64_t global_batch,

@@ -1,5 +1,6 @@
 // Worked examples of the single formulas.
 #include <cmath>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -8,7 +9,10 @@
 #include "cost_models/flops.h"
 #include "cost_models/gemm.h"
 #include "cost_models/goodput.h"
+#include "cost_models/offload.h"
 #include "cost_models/pipeline.h"
+#include "cost_models/stack_profile.h"
+#include "cost_models/storage.h"
 #include "tests/cost_models/model_fixtures.h"
 
 namespace cost_models {
@@ -43,6 +47,52 @@ TEST(Gemm, WithFewRowsIsBoundByMemory) {
   const double bytes = 2.0 * (1 * 8192 + 8192.0 * 8192 + 8192);
   EXPECT_NEAR(gemm_seconds(1, 8192, 8192, rates), bytes / 2e12, 0.01 * bytes / 2e12);
   EXPECT_GE(gemm_seconds(1, 8192, 8192, a100_rates()), bytes / 2e12);
+}
+
+TEST(Gemm, OfAnOddWidthKeepsOnlyAShareOfTheRate) {
+  GemmRates rates = a100_rates();
+  rates.misaligned_factor = 0.4;
+  const PassSeconds even = linear_seconds(8192, 50304, 2048, rates);
+  const PassSeconds odd = linear_seconds(8192, 50257, 2048, rates);
+  EXPECT_NEAR(odd.forward / even.forward, 2.5, 0.01);
+  EXPECT_NEAR(odd.backward / even.backward, 2.5, 0.01);
+  EXPECT_EQ(alignment_share(50256, 0.4), 1);
+}
+
+TEST(Gemm, AWidthOf13824IsFasterThanOneOf14400AcrossEightRanks) {
+  // The FFN of one rank of eight: 7,200 columns are 57 tiles of 128 and leave an eighth of one empty, 6,912
+  // are 54 whole ones.
+  const auto rate = [](double hidden) {
+    const double tokens = 2048, width = 4 * hidden / 8;
+    return 2 * tokens * width * hidden / gemm_seconds(tokens, width, hidden, a100_rates());
+  };
+  EXPECT_GT(rate(13824), 1.02 * rate(14400));
+}
+
+TEST(Loss, MovesTheBytesOfItsKernels) {
+  specs::TrainingSpec training;
+  training.stack = "megatron-2021";
+  EXPECT_EQ(loss_bytes_per_logit(stack_profile(training)), 6 + 4 + 8 + 8 + 4 + 8 + 8 + 6);
+  training.stack = "composer-fsdp";
+  EXPECT_EQ(loss_bytes_per_logit(stack_profile(training)), 8);
+  training.stack = "torchtitan";
+  EXPECT_EQ(loss_bytes_per_logit(stack_profile(training)), 28);
+  training.stack_features = {"compiled_loss"};
+  EXPECT_EQ(loss_bytes_per_logit(stack_profile(training)), 12);
+}
+
+TEST(Stack, AnUnknownOneIsPricedWithTheNearestByName) {
+  specs::TrainingSpec training;
+  for (const auto& [stack, nearest] : {std::pair{"Megatron-Bridge", "nemo"},
+                                       {"my-fsdp2", "fsdp2"},
+                                       {"deepspeed-0.19", "deepspeed"},
+                                       {"whatever", "megatron-core"}}) {
+    training.stack = stack;
+    const StackProfile profile = stack_profile(training);
+    EXPECT_FALSE(profile.exact);
+    EXPECT_EQ(profile.name, stack);
+    EXPECT_EQ(profile.stand_in, nearest);
+  }
 }
 
 TEST(Gemm, OnACpuFollowsTheMeasuredRates) {
@@ -136,6 +186,35 @@ TEST(Pipeline, RanksHoldFewerMicroBatchesTowardsTheEnd) {
   shape.micro_batches = 2;
   for (const auto& [rank, held] : {std::pair{0, 2}, {1, 2}, {2, 2}, {3, 1}})
     EXPECT_EQ(micro_batches_in_flight(shape, rank), held);
+}
+
+// deepspeedai/DeepSpeed issue 4571: 5 buffers of 10⁹ 16-bit parameters and 4 of fp32 state pin 26 GB of a
+// host that has 31.2 GB; with the default of 10⁸ the first pool is 1 GB.
+TEST(Offload, SwapBuffersPinHostMemory) {
+  EXPECT_EQ(swap_buffer_bytes(5, 1e9, 2) + swap_buffer_bytes(4, 1e9, 4), 26e9);
+  EXPECT_EQ(swap_buffer_bytes(5, 1e8, 2), 1e9);
+}
+
+TEST(Offload, TakesTheHostsTimeTheLinksAndTheDrives) {
+  EXPECT_EQ(host_update_seconds(8e9, 4e9), 2);
+  EXPECT_EQ(host_link_seconds(1e9, 4, 25e9), 0.32);
+  // 12 bytes of 10⁹ parameters, read at 25 GB/s and written at 12 GB/s.
+  EXPECT_NEAR(nvme_swap_seconds(12e9, 25e9, 12e9), 0.48 + 1, 1e-12);
+  EXPECT_EQ(nvme_swap_seconds(12e9, 0, 12e9), 0);
+}
+
+TEST(Storage, WritesAtTheNodesRateUntilTheSystemsIsReached) {
+  specs::StorageSpec nvme, nfs, lustre;
+  nvme.node_write_bytes_per_second = 12e9;
+  nfs.write_bytes_per_second = 1e9;
+  lustre.node_write_bytes_per_second = 10e9;
+  lustre.write_bytes_per_second = 200e9;
+  const double bytes = 175e9 * 12;  // GPT-3's weights and moments in fp32
+  EXPECT_NEAR(checkpoint_write_seconds(bytes, nvme, 128), 1.37, 0.01);
+  EXPECT_NEAR(checkpoint_write_seconds(bytes, nfs, 128), 2100, 1);
+  EXPECT_NEAR(checkpoint_write_seconds(bytes, lustre, 128), 10.5, 0.01);
+  EXPECT_NEAR(checkpoint_write_seconds(bytes, lustre, 4), 52.5, 0.01);
+  EXPECT_EQ(checkpoint_write_seconds(bytes, {}, 4), 0);
 }
 
 TEST(Goodput, YoungsIntervalIsTheBest) {

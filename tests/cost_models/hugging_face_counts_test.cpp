@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "cost_models/parameters.h"
@@ -48,6 +49,43 @@ TEST(HuggingFaceCounts, EqualThePublishedOnesToTheLastParameter) {
     EXPECT_EQ(total_parameters(*model), count.total);
     EXPECT_EQ(active_parameters(*model), count.active == 0 ? count.total : count.active);
   }
+}
+
+/// Models of llm-foundry's table, whose counts hold learned positions and biases everywhere.
+struct Mpt {
+  std::int64_t layers, hidden, heads, total;
+};
+
+constexpr Mpt mpt_table[] = {
+    {80, 8192, 64, 64'862'437'376}, {48, 7168, 56, 29'975'214'080}, {40, 5120, 40, 12'853'954'560},
+    {32, 4096, 32, 6'658'859'008},  {32, 2560, 20, 2'651'837'440},  {24, 2048, 16, 1'315'950'592},
+    {24, 1536, 12, 760'470'528},    {24, 1024, 16, 355'985'408},    {12, 768, 12, 125'311'488},
+};
+
+TEST(HuggingFaceCounts, OfMptWithLearnedPositionsAndBiases) {
+  for (const Mpt& mpt : mpt_table) {
+    const std::string config = fmt::format(
+        R"({{"model_type": "mpt", "d_model": {}, "n_heads": {}, "n_layers": {}, "vocab_size": 50368, "max_seq_len": 2048,
+             "learned_pos_emb": true, "no_bias": false, "attn_config": {{"alibi": false}}}})",
+        mpt.hidden, mpt.heads, mpt.layers);
+    const auto model = specs::import_hugging_face_text(config, "config.json");
+    ASSERT_TRUE(model) << model.diagnostics.render();
+    EXPECT_EQ(total_parameters(*model), mpt.total) << config;
+  }
+}
+
+TEST(HuggingFaceCounts, OfTheTextPartOfAModelOfSeveralInputsWithoutTheSizesOfTheOthers) {
+  const auto bare = specs::import_hugging_face_text(R"({"model_type": "llava", "hidden_size": 8})", "c.json");
+  ASSERT_TRUE(bare) << bare.diagnostics.render();
+  EXPECT_EQ(total_parameters(*bare), 6'738'415'616) << "the class's own text part";
+  EXPECT_FALSE(specs::import_hugging_face_text(R"({"model_type": "llava", "text_config": "x"})", "c.json"));
+}
+
+TEST(HuggingFaceCounts, RefuseSizesWhoseCountNoIntegerHolds) {
+  const auto model = specs::import_hugging_face_text(
+      R"({"model_type": "llama", "hidden_size": 1000000000, "num_attention_heads": 1000})", "c.json");
+  ASSERT_FALSE(model);
+  EXPECT_NE(model.diagnostics.render().find("above the bound"), std::string::npos);
 }
 
 struct Written {

@@ -1,6 +1,7 @@
 #include "tests/published/csv.h"
 
 #include <charconv>
+#include <cmath>
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
@@ -9,7 +10,7 @@ namespace published {
 namespace {
 
 /// Cells of the record that starts at `position`, which moves behind its line end.
-std::vector<std::string> next_record(std::string_view text, std::size_t& position) {
+std::vector<std::string> next_record(std::string_view text, std::size_t& position, bool& open_quote) {
   std::vector<std::string> cells(1);
   bool quoted = false;
   while (position < text.size()) {
@@ -31,6 +32,7 @@ std::vector<std::string> next_record(std::string_view text, std::size_t& positio
       cells.back() += c;
     }
   }
+  open_quote = quoted;
   return cells;
 }
 
@@ -57,18 +59,54 @@ void read_table(const std::filesystem::path& path, Table& table) {
   if (!stream) throw std::runtime_error("cannot read " + path.string());
   std::stringstream buffer;
   buffer << stream.rdbuf();
-  const std::string text = buffer.str();
+  const std::string whole = buffer.str();
+  std::string_view text = whole;
+  if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
   std::size_t position = 0;
-  const std::vector<std::string> header = next_record(text, position);
-  for (std::size_t i = 0; i < header.size(); ++i) table.columns[header[i]] = i;
-  while (position < text.size()) {
-    std::vector<std::string> cells = next_record(text, position);
+  bool open_quote = false;
+  const std::vector<std::string> header = next_record(text, position, open_quote);
+  if (header.size() == 1 && header.front().empty()) throw std::runtime_error(path.string() + " is empty");
+  for (std::size_t i = 0; i < header.size(); ++i)
+    if (!table.columns.emplace(header[i], i).second)
+      throw std::runtime_error(path.string() + ": column " + header[i] + " stands twice in the header");
+  std::size_t record = 1;
+  while (position < text.size() && !open_quote) {
+    std::vector<std::string> cells = next_record(text, position, open_quote);
+    ++record;
     if (cells.size() == 1 && cells.front().empty()) continue;
-    if (cells.size() != header.size())
-      throw std::runtime_error(path.string() + ": record " + std::to_string(table.rows.size() + 2) + " has " +
+    if (cells.size() != header.size() && !open_quote)
+      throw std::runtime_error(path.string() + ": record " + std::to_string(record) + " has " +
                                std::to_string(cells.size()) + " cells, the header " +
                                std::to_string(header.size()));
-    table.rows.emplace_back(table.columns, std::move(cells));
+    table.rows.emplace_back(table.columns, std::move(cells), record);
+  }
+  if (open_quote)
+    throw std::runtime_error(path.string() + ": record " + std::to_string(record) +
+                             " has a quote that is never closed");
+}
+
+void need_columns(const std::filesystem::path& path, const Table& table,
+                  std::initializer_list<std::string_view> columns) {
+  std::string missing;
+  for (const std::string_view column : columns)
+    if (!table.columns.contains(std::string(column)))
+      missing += (missing.empty() ? "" : ", ") + std::string(column);
+  if (!missing.empty()) throw std::runtime_error(path.string() + " lacks the column(s) " + missing);
+}
+
+void need_numbers(const std::filesystem::path& path, const Row& row,
+                  std::initializer_list<std::string_view> columns) {
+  constexpr double most = 1e9;  // far above any size, time or count
+  for (const std::string_view column : columns) {
+    const std::string_view cell = row.text(column);
+    if (cell.empty()) continue;
+    double value = 0;
+    const auto result = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    if (result.ec == std::errc{} && result.ptr == cell.data() + cell.size() && std::abs(value) < most)
+      continue;
+    throw std::runtime_error(path.string() + ": record " + std::to_string(row.record()) + ", column " +
+                             std::string(column) + ": \"" + std::string(cell.substr(0, 40)) +
+                             "\" is no finite number below 10^9");
   }
 }
 

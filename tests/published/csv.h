@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -11,18 +12,21 @@ namespace published {
 
 class Row {
  public:
-  Row(const std::unordered_map<std::string, std::size_t>& columns, std::vector<std::string> cells)
-      : columns_(&columns), cells_(std::move(cells)) {}
+  Row(const std::unordered_map<std::string, std::size_t>& columns, std::vector<std::string> cells,
+      std::size_t record = 0)
+      : columns_(&columns), cells_(std::move(cells)), record_(record) {}
   /// Empty where the column is absent or the cell is.
   std::string_view text(std::string_view column) const;
   bool has(std::string_view column) const { return !text(column).empty(); }
   /// `fallback` where the cell is empty or no number.
   double number(std::string_view column, double fallback = 0) const;
   std::int64_t integer(std::string_view column, std::int64_t fallback = 0) const;
+  std::size_t record() const { return record_; }  ///< in the file, the header being 1
 
  private:
   const std::unordered_map<std::string, std::size_t>* columns_;
   std::vector<std::string> cells_;
+  std::size_t record_ = 0;
 };
 
 struct Table {
@@ -32,8 +36,17 @@ struct Table {
   Table(const Table&) = delete;  // rows refer to `columns`
 };
 
-/// RFC 4180 with a header line. Throws std::runtime_error where the file cannot be read or a line has another
-/// number of cells than the header.
+/// RFC 4180 with a header line; CRLF, a byte-order mark and blank lines are fine. Throws std::runtime_error
+/// where the file cannot be read, is empty, has a quote that is never closed, a column twice, or a record
+/// with another number of cells than the header.
 void read_table(const std::filesystem::path& path, Table& table);
+
+/// Throws std::runtime_error where the table lacks one of `columns`, naming all that it lacks.
+void need_columns(const std::filesystem::path& path, const Table& table,
+                  std::initializer_list<std::string_view> columns);
+
+/// Throws std::runtime_error where a cell of `columns` is neither empty nor a finite number below 10^9.
+void need_numbers(const std::filesystem::path& path, const Row& row,
+                  std::initializer_list<std::string_view> columns);
 
 }  // namespace published

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 
 namespace published {
 namespace {
@@ -86,6 +87,98 @@ std::map<std::string, double> regret(const std::vector<PublishedRun>& runs,
     ++sum.count;
   }
   return means(sums);
+}
+
+std::vector<Measure> measures_of(const std::vector<PublishedRun>& runs,
+                                 const std::vector<double>& predicted) {
+  constexpr std::size_t enough_families = 5;
+  std::vector<Measure> measures;
+  const auto add = [&measures](std::string name, std::optional<double> value, double bound,
+                               std::size_t families, std::string detail) -> Measure& {
+    Measure& measure = measures.emplace_back();
+    measure.name = std::move(name);
+    measure.value = value;
+    measure.bound = bound;
+    measure.few = families < enough_families;
+    measure.detail = std::move(detail);
+    return measure;
+  };
+  const auto count = [](std::size_t families) { return std::to_string(families) + " families"; };
+  const auto of_kind = [&](auto select) { return family_errors(runs, predicted, select); };
+  const auto mean = [&](const char* name, const Families& families, double bound) -> Measure& {
+    return add(name, families.empty() ? std::nullopt : std::optional(mean_over_families(families)), bound,
+               families.size(), count(families.size()));
+  };
+  const Families all = of_kind([](const PublishedRun&) { return true; });
+  const Families dense = of_kind([](const PublishedRun& run) {
+    return !run.mixture && !run.low_precision && !run.family.starts_with("vtrain");
+  });
+  mean("mean over families of the mean absolute error", all, 0.05).few = false;
+  mean("dense 16-bit without vtrain, mean over families", dense, 0.04);
+  const auto worst = worst_family(dense);
+  add("dense 16-bit without vtrain, worst family", dense.empty() ? std::nullopt : std::optional(worst.second),
+      0.09, dense.size(), worst.first);
+  mean("dense 8- and 4-bit, mean over families",
+       of_kind([](const PublishedRun& run) { return !run.mixture && run.low_precision; }), 0.04);
+  mean("mixtures, mean over families", of_kind([](const PublishedRun& run) { return run.mixture; }), 0.06);
+  const auto of_family = [&](const std::string& family, double mean_bound, double worst_bound) {
+    const auto found = all.find(family);
+    const bool there = found != all.end();
+    add(family + ", mean", there ? std::optional(found->second.mean) : std::nullopt, mean_bound,
+        enough_families, {});
+    if (worst_bound > 0)
+      add(family + ", worst row", there ? std::optional(found->second.worst) : std::nullopt, worst_bound,
+          enough_families, {});
+  };
+  of_family("korthikanti22", 0.025, 0.06);
+  of_family("vtrain-multi-node", 0.08, 0);
+  of_family("vtrain-single-node", 0.07, 0);
+  const auto order = [&](const char* name, bool same_device, double bound) {
+    const auto values = rank_order(runs, predicted, same_device);
+    Measure& measure = add(name, values.empty() ? std::nullopt : std::optional(mean_of(values)), bound,
+                           values.size(), count(values.size()));
+    measure.at_least = true;
+    measure.share = false;
+  };
+  order("rank order, mean over families", false, 0.90);
+  order("rank order with the same device type", true, 0.75);
+  const auto regrets = regret(runs, predicted);
+  const auto most = std::max_element(regrets.begin(), regrets.end(), [](const auto& left, const auto& right) {
+    return left.second < right.second;
+  });
+  const bool any = !regrets.empty();
+  add("regret, mean over families", any ? std::optional(mean_of(regrets)) : std::nullopt, 0.015,
+      regrets.size(), count(regrets.size()));
+  add("regret, worst family", any ? std::optional(most->second) : std::nullopt, 0.05, regrets.size(),
+      any ? most->first : std::string{});
+  return measures;
+}
+
+std::string value_of(const Measure& measure) {
+  if (!measure.value) return "-";
+  char text[32];
+  std::snprintf(text, sizeof text, measure.share ? "%.2f %%" : "%.3f",
+                (measure.share ? 100 : 1) * *measure.value);
+  return text;
+}
+
+std::string bound_of(const Measure& measure) {
+  char text[32];
+  std::snprintf(text, sizeof text, measure.share ? "%g %%" : "%g", (measure.share ? 100 : 1) * measure.bound);
+  return (measure.at_least ? "at least " : "at most ") + std::string(text);
+}
+
+std::string line_of(const Measure& measure, bool with_bound) {
+  char text[128];
+  std::snprintf(text, sizeof text, "%-56s %9s", measure.name.c_str(), value_of(measure).c_str());
+  std::string line = text;
+  if (measure.value && with_bound)
+    line += "  " + bound_of(measure) +
+            (measure.few       ? "  too few to judge"
+             : measure.holds() ? "  holds"
+                               : "  FAILS");
+  if (measure.value && !measure.detail.empty()) line += "  (" + measure.detail + ")";
+  return line;
 }
 
 double mean_of(const std::map<std::string, double>& values) {

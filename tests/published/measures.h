@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,28 @@ std::map<std::string, double> regret(const std::vector<PublishedRun>& runs,
                                      const std::vector<double>& predicted);
 
 double mean_of(const std::map<std::string, double>& values);
+
+/// One figure that the predictions are judged by.
+struct Measure {
+  std::string name;
+  std::optional<double> value;  ///< nothing where no run counts for it
+  double bound = 0;
+  bool at_least = false;  ///< the bound is a minimum
+  bool share = true;      ///< printed in per cent
+  std::string detail;     ///< the worst family, how many families
+  bool few = false;       ///< a mean over fewer families than a bound on it can judge
+  bool holds() const { return !value || few || (at_least ? *value >= bound : *value <= bound); }
+};
+
+/// All that follow from predictions of one set of constants, with the bounds this project holds itself to.
+std::vector<Measure> measures_of(const std::vector<PublishedRun>& runs, const std::vector<double>& predicted);
+
+/// "4.08 %", "0.902", "-" for what has no runs; the bound alike.
+std::string value_of(const Measure& measure);
+std::string bound_of(const Measure& measure);
+/// "name   4.08 %  at most 5 %  holds  (37 families)"; without what is behind the value where no bound
+/// applies.
+std::string line_of(const Measure& measure, bool with_bound = true);
 
 template <class Select>
 Families family_errors(const std::vector<PublishedRun>& runs, const std::vector<double>& predicted,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <stdexcept>
 
 #include "cost_models/constants.h"
 #include "cost_models/memory.h"
@@ -54,10 +55,13 @@ bool misses_only(std::string_view missing, bool out_of_memory) {
 MemorySet read_memory_points(const std::filesystem::path& path) {
   Table table;
   read_table(path, table);
+  need_run_columns(path, table);
+  need_columns(path, table, {"memory_kind", "memory_gib_per_gpu", "missing"});
   MemorySet set;
   for (const Row& row : table.rows) {
     const std::string_view confidence = row.text("confidence");
     if (confidence != "a" && confidence != "b") continue;
+    need_numbers(path, row, {"memory_gib_per_gpu"});
     MemoryPoint point;
     point.id = row.text("id");
     point.family = row.text("family");
@@ -65,6 +69,7 @@ MemorySet read_memory_points(const std::filesystem::path& path) {
     point.measured_gib = row.number("memory_gib_per_gpu");
     if (!misses_only(row.text("missing"), point.out_of_memory())) continue;
     if (!point.out_of_memory() && point.measured_gib <= 0) continue;
+    need_run_numbers(path, row);
     PublishedRun run;
     if (std::string reason = convert(row, run); !reason.empty()) {
       set.unpriced.emplace_back(point.id, reason);
@@ -90,6 +95,7 @@ std::vector<RankError> rank_errors(const std::filesystem::path& by_rank, const M
     if (identities.insert(point.identity).second) chosen[point.id] = &point;
   Table table;
   read_table(by_rank, table);
+  need_columns(by_rank, table, {"id", "rank", "max_allocated_mib"});
   std::map<std::string, int> ranks;
   for (const Row& row : table.rows) ++ranks[std::string(row.text("id"))];
   std::vector<RankError> errors;
@@ -98,7 +104,11 @@ std::vector<RankError> rank_errors(const std::filesystem::path& by_rank, const M
     const auto found = chosen.find(id);
     if (found == chosen.end()) continue;
     const auto& stages = found->second->allocated_mib_by_stage;
+    need_numbers(by_rank, row, {"rank", "max_allocated_mib"});
     const int rank = static_cast<int>(row.integer("rank"));
+    if (rank < 0 || rank >= ranks[id] || row.number("max_allocated_mib") <= 0)
+      throw std::runtime_error(by_rank.string() + ": record " + std::to_string(row.record()) + ": rank " +
+                               std::to_string(rank) + " of " + std::to_string(ranks[id]) + " with no memory");
     const auto stage = static_cast<std::size_t>(rank) * stages.size() / static_cast<std::size_t>(ranks[id]);
     errors.push_back({id, rank, stages.at(stage) / row.number("max_allocated_mib", 1) - 1});
   }

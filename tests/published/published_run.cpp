@@ -6,6 +6,7 @@
 
 #include "cost_models/stack_profile.h"
 #include "specs/language/catalog.h"
+#include "tests/published/nearest_device.h"
 #include "tests/published/nemo_recipes.h"
 
 namespace published {
@@ -79,19 +80,26 @@ double default_network_gbit(std::string_view family, std::string_view device) {
   return 400;
 }
 
-std::string cluster_of(const Row& row, specs::ClusterSpec& cluster) {
-  const std::string device(row.text("gpu"));
+std::string cluster_of(const Row& row, specs::ClusterSpec& cluster, std::string& stand_in) {
+  std::string device(row.text("gpu"));
+  if (device.empty()) return "no gpu";
   specs::ClusterGroup group;
-  bool found = false;
-  for (const std::string& name : specs::catalog_names(specs::CatalogKind::node)) {
-    if (name == "localhost") continue;
-    const auto node = specs::catalog_node(name);
-    if (!node || node->device.name != device) continue;
-    group.node = *node;
-    found = true;
-    break;
+  const auto find_node = [&group](const std::string& wanted) {
+    for (const std::string& name : specs::catalog_names(specs::CatalogKind::node)) {
+      if (name == "localhost") continue;
+      const auto node = specs::catalog_node(name);
+      if (!node || node->device.name != wanted) continue;
+      group.node = *node;
+      return true;
+    }
+    return false;
+  };
+  if (!find_node(device)) {
+    stand_in = nearest_device(device);
+    if (stand_in.empty()) return "the catalog has no device like " + device;
+    device = stand_in;
+    find_node(device);
   }
-  if (!found) return "no node of the catalog has the device " + device;
   group.node.devices = row.integer("gpus_per_node", group.node.devices);
   const std::int64_t devices = row.integer("gpus", 1);
   group.nodes = (devices + group.node.devices - 1) / group.node.devices;
@@ -261,7 +269,18 @@ std::string convert(const Row& row, PublishedRun& run) {
        {"layers", "hidden", "ffn_hidden", "heads", "vocab", "seq_len", "micro_batch", "gpus"})
     if (row.integer(needed) <= 0) return std::string("no ") + needed;
   run.experiment.model = model_of(row);
-  if (std::string reason = cluster_of(row, run.experiment.cluster); !reason.empty()) return reason;
+  constexpr std::int64_t most_layers = 100'000;
+  if (row.integer("layers") > most_layers) return "more layers than " + std::to_string(most_layers);
+  for (const char* degree : {"tp", "cp", "pp", "vp", "dp", "ep", "etp", "accum", "gpus_per_node", "kv_heads",
+                             "head_dim", "global_batch"})
+    if (row.has(degree) && row.integer(degree) < 1)
+      return std::string(degree) + " is " + std::string(row.text(degree));
+  if (row.integer("experts") < 0 || row.integer("zero_stage") < 0 || row.integer("zero_stage") > 3)
+    return "experts or zero_stage out of range";
+  if (row.integer("heads") > row.integer("hidden") && !row.has("head_dim"))
+    return "more heads than hidden elements";
+  if (std::string reason = cluster_of(row, run.experiment.cluster, run.device_stand_in); !reason.empty())
+    return reason;
   if (std::string reason = training_of(row, run.experiment.training); !reason.empty()) return reason;
   run.placement = placement_of(row, run.experiment.model);
   const std::int64_t blocks = specs::block_count(run.experiment.model);
@@ -275,7 +294,8 @@ std::string convert(const Row& row, PublishedRun& run) {
   run.step_seconds = row.number("step_time_s");
   run.mixture = run.experiment.model.mixture.has_value();
   run.low_precision = run.experiment.training.precision >= Precision::fp8;
-  run.exact_stack = cost_models::stack_profile(run.experiment.training).exact;
+  const cost_models::StackProfile profile = cost_models::stack_profile(run.experiment.training);
+  if (!profile.exact) run.stack_stand_in = profile.stand_in;
   run.identity = joined(row, {"family",
                               "model",
                               "arch",
@@ -312,6 +332,45 @@ std::string convert(const Row& row, PublishedRun& run) {
                               "variant"});
   run.job = joined(row, {"family", "model", "gpus", "global_batch", "seq_len", "precision"});
   return {};
+}
+
+void need_run_columns(const std::filesystem::path& path, const Table& table) {
+  need_columns(path, table,
+               {"id", "family", "stack", "layers", "hidden", "ffn_hidden", "heads", "vocab", "gpu", "gpus",
+                "seq_len", "micro_batch", "precision", "confidence"});
+}
+
+void need_run_numbers(const std::filesystem::path& path, const Row& row) {
+  need_numbers(path, row,
+               {"layers",
+                "hidden",
+                "ffn_hidden",
+                "heads",
+                "kv_heads",
+                "head_dim",
+                "vocab",
+                "experts",
+                "top_k",
+                "shared_experts",
+                "expert_ffn_hidden",
+                "first_dense_layers",
+                "gpus",
+                "gpus_per_node",
+                "internode_gbit_per_gpu",
+                "tp",
+                "cp",
+                "pp",
+                "vp",
+                "dp",
+                "ep",
+                "etp",
+                "zero_stage",
+                "micro_batch",
+                "accum",
+                "global_batch",
+                "seq_len",
+                "step_time_s",
+                "memory_gib_per_gpu"});
 }
 
 std::vector<PublishedRun> merge_identical(std::vector<PublishedRun> runs) {

@@ -24,12 +24,18 @@ struct PublishedRun {
   double step_seconds = 0;       ///< measured; the median of rows with identical inputs
   std::size_t repeats = 1;
   bool mixture = false;
-  bool low_precision = false;  ///< 8- or 4-bit products
-  bool exact_stack = true;     ///< false: no constants of its own stack
+  bool low_precision = false;   ///< 8- or 4-bit products
+  std::string stack_stand_in;   ///< the stack whose constants price it, where its own has none
+  std::string device_stand_in;  ///< the catalog's device that prices it, where the catalog lacks its own
 };
 
 /// Why a row cannot be priced, or nothing.
 std::string convert(const Row& row, PublishedRun& run);
+
+/// Throws std::runtime_error where the table lacks a column that every run needs.
+void need_run_columns(const std::filesystem::path& path, const Table& table);
+/// Throws std::runtime_error where a size or a time of the row is no finite number.
+void need_run_numbers(const std::filesystem::path& path, const Row& row);
 
 /// Rows with identical inputs become one with their median time, in order of first appearance.
 std::vector<PublishedRun> merge_identical(std::vector<PublishedRun> runs);

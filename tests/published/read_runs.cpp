@@ -5,12 +5,17 @@ namespace published {
 RunSet read_runs(const std::filesystem::path& path) {
   Table table;
   read_table(path, table);
+  need_run_columns(path, table);
+  need_columns(path, table, {"usable", "step_time_s"});
   RunSet set;
   for (const Row& row : table.rows) {
     const std::string_view confidence = row.text("confidence");
     if (row.text("usable") != "1" || (confidence != "a" && confidence != "b")) continue;
+    need_run_numbers(path, row);
     PublishedRun run;
-    if (std::string reason = convert(row, run); !reason.empty())
+    std::string reason = convert(row, run);
+    if (reason.empty() && run.step_seconds <= 0) reason = "no step_time_s";
+    if (!reason.empty())
       set.unpriced.emplace_back(std::string(row.text("id")), reason);
     else
       set.runs.push_back(std::move(run));

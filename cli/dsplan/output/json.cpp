@@ -45,7 +45,15 @@ ordered_json to_json(const planner::Notes& notes) { return notes.lines; }
 ordered_json to_json(const planner::Report& report) {
   ordered_json json = ordered_json::object();
   for (const auto& section : report.sections)
-    std::visit([&](const auto& content) { json[content.key] = to_json(content); }, section);
+    std::visit(
+        [&](const auto& content) {
+          // Facts without a key of their own stand at the top.
+          if (content.key.empty())
+            json.update(to_json(content));
+          else
+            json[content.key] = to_json(content);
+        },
+        section);
   return json;
 }
 

@@ -1,4 +1,5 @@
 // dsplan estimate SPEC --tensor 8 …: the price of a given placement, whether it fits or not.
+// dsplan estimate --import config.json: what a Hugging Face model counts.
 #include <array>
 #include <memory>
 #include <string_view>
@@ -10,6 +11,8 @@
 #include "planner/module_treatments.h"
 #include "planner/price_placement.h"
 #include "planner/report/answer_reports.h"
+#include "planner/report/model_report.h"
+#include "specs/interchange/hugging_face.h"
 #include "specs/plan/plan_json.h"
 
 namespace cli {
@@ -50,6 +53,7 @@ struct EstimateOptions {
   std::string plan_path;
   std::string output;
   bool cut_before_ffn = false;
+  std::string import_path;
   std::array<std::string, placement_options.size()> values;
 
   std::vector<std::string> placement_settings() const {
@@ -94,7 +98,29 @@ bool refuse_both(const std::string& setting, Invocation& invocation) {
   return invocation.refuse(diagnostics);
 }
 
+bool count_model(const EstimateOptions& options, Invocation& invocation) {
+  if (!options.input.path.empty() || !options.plan_path.empty() || !options.input.settings.empty() ||
+      !options.placement_settings().empty()) {
+    specs::Diagnostics diagnostics;
+    diagnostics.error(
+        {}, "--import counts a model by itself, without an experiment or a placement",
+        "to price it, write [model] import = \"" + options.import_path + "\" in the experiment");
+    return invocation.refuse(diagnostics);
+  }
+  const auto model = specs::import_hugging_face(options.import_path);
+  if (!model) return invocation.refuse(model.diagnostics);
+  invocation.print(planner::model_report(*model, model.diagnostics));
+  return true;
+}
+
 bool run(const EstimateOptions& options, Invocation& invocation) {
+  if (!options.import_path.empty()) return count_model(options, invocation);
+  if (options.input.path.empty()) {
+    specs::Diagnostics diagnostics;
+    diagnostics.error({}, "SPEC is missing",
+                      "dsplan estimate SPEC …, or dsplan estimate --import config.json");
+    return invocation.refuse(diagnostics);
+  }
   auto experiment = read(options.input);
   if (!experiment) return invocation.refuse(experiment.diagnostics);
   invocation.print(experiment.diagnostics);
@@ -121,6 +147,9 @@ void add_estimate_verb(CLI::App& app, Invocation& invocation) {
   verb->footer("Dimensions that are left out are chosen at their best among those given.");
   auto options = std::make_shared<EstimateOptions>();
   add_experiment_input(*verb, options->input);
+  verb->get_option("SPEC")->required(false);
+  verb->add_option("--import", options->import_path,
+                   "Count the parameters of a Hugging Face config.json (instead of SPEC)");
   verb->add_option("--plan", options->plan_path,
                    "Price the placement of this plan under SPEC (without the options below)");
   verb->add_option("-o,--output", options->output,

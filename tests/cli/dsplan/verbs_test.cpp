@@ -87,6 +87,22 @@ TEST_F(Verbs, FromAnExperimentToAPlanAndEveryQuestionAboutIt) {
       "step time");
 }
 
+TEST_F(Verbs, EstimateCountsAModelFromItsConfigurationAndRefusesAnUnknownOne) {
+  const nlohmann::json gpt2 = json_of({"estimate", "--import", "tests/data/hf/gpt2.config.json"});
+  EXPECT_TRUE(gpt2["total_parameters"].is_number_integer());
+  EXPECT_EQ(gpt2["total_parameters"], 124'439'808);
+  const nlohmann::json llava =
+      json_of({"estimate", "--import", "tests/data/hf/llava-1.5-7b-sparse-text.config.json"});
+  EXPECT_EQ(llava["total_parameters"], 6'738'939'904);
+  EXPECT_NE(llava["notes"].dump().find("the text part alone is counted"), std::string::npos);
+  EXPECT_NE(llava["notes"].dump().find("defaults of the class"), std::string::npos);
+  EXPECT_EQ(run({"estimate", "--import", "tests/data/hf/found_glm5-unknown-arch.config.json"}), 2);
+  EXPECT_NE(err_.str().find("is not known"), std::string::npos);
+  EXPECT_EQ(run({"estimate", "--import", path("no-such.json")}), 2);
+  EXPECT_EQ(run({"estimate", path("small.toml"), "--import", "tests/data/hf/gpt2.config.json"}), 2);
+  EXPECT_EQ(run({"estimate"}), 2);
+}
+
 TEST_F(Verbs, SimulateAgreesWithThePredictionAndWritesATrace) {
   ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("plan.json"), "--set", "search.pipeline=[4]"}), 0);
   const nlohmann::json answer =

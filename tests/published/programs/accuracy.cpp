@@ -1,75 +1,53 @@
-// accuracy RUNS.csv [--refit FOLDER] [--cold] [--families] [--rows PREFIX]
-// The accuracy of the step-time model on the published record: the constants as they are, then fitted without
-// each family, then five-fold over rows. `--refit` fits all rows and writes the constants' files in FOLDER
-// anew.
+// accuracy RUNS.csv: the accuracy of the step-time model on the published record. The constants as they are,
+// then fitted without each family, then five-fold over rows. `--refit FOLDER` fits all rows and writes the
+// constants' files of the folder anew; `--page` draws the plots; `--table-in` and `--constants-in` write the
+// tables of documents.
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
+#include <fstream>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
+#include "tests/published/accuracy_page.h"
 #include "tests/published/constants_file.h"
+#include "tests/published/documents.h"
 #include "tests/published/fit.h"
 #include "tests/published/measures.h"
+#include "tests/published/published_memory.h"
 #include "tests/published/read_runs.h"
 
 namespace {
 
 using cost_models::ConstantTable;
 using published::Families;
+using published::Measure;
 using published::PublishedRun;
 
-bool is_vtrain(const PublishedRun& run) { return run.family.starts_with("vtrain"); }
+struct Options {
+  std::string runs, refit, rows, folder, memory, page, constants_document;
+  std::vector<std::string> documents;
+  bool cold = false, families = false, quick = false;
+};
+
 bool all_runs(const PublishedRun&) { return true; }
-bool dense_16_bit(const PublishedRun& run) { return !run.mixture && !run.low_precision && !is_vtrain(run); }
-bool dense_low(const PublishedRun& run) { return !run.mixture && run.low_precision; }
-bool mixture(const PublishedRun& run) { return run.mixture; }
 
-void print_measure(const char* name, double value, const char* bar) {
-  std::printf("%-68s %6.2f %%   bar %s\n", name, 100 * value, bar);
-}
-
-void print_table(const std::vector<PublishedRun>& runs, const std::vector<double>& predicted, bool families) {
+void print_families(const std::vector<PublishedRun>& runs, const std::vector<double>& predicted) {
   const Families all = published::family_errors(runs, predicted, all_runs);
   const auto order = published::rank_order(runs, predicted, false);
   const auto layouts = published::rank_order(runs, predicted, true);
   const auto regrets = published::regret(runs, predicted);
-  if (families)
-    for (const auto& [name, errors] : all) {
-      std::printf("  %-34s %4zu  mean %5.1f %%  worst %6.1f %%  bias %+6.1f %%", name.c_str(), errors.rows,
-                  100 * errors.mean, 100 * errors.worst, 100 * errors.bias);
-      if (order.contains(name)) std::printf("  tau %5.2f", order.at(name));
-      if (layouts.contains(name)) std::printf("  layouts %5.2f", layouts.at(name));
-      if (regrets.contains(name)) std::printf("  regret %4.1f %%", 100 * regrets.at(name));
-      std::printf("\n");
-    }
-  const Families dense = published::family_errors(runs, predicted, dense_16_bit);
-  const auto worst_dense = published::worst_family(dense);
-  print_measure("mean over families of the mean absolute error", published::mean_over_families(all), "5");
-  print_measure("dense 16-bit without vtrain, mean over families", published::mean_over_families(dense), "4");
-  print_measure(("  worst family: " + worst_dense.first).c_str(), worst_dense.second, "9");
-  print_measure("dense 8- and 4-bit, mean over families",
-                published::mean_over_families(published::family_errors(runs, predicted, dense_low)), "4");
-  print_measure("mixtures, mean over families",
-                published::mean_over_families(published::family_errors(runs, predicted, mixture)), "6");
-  const auto family = [&all](const char* name) {
-    const auto found = all.find(name);
-    return found == all.end() ? published::FamilyErrors{} : found->second;
-  };
-  print_measure("korthikanti22, mean", family("korthikanti22").mean, "2.5");
-  print_measure("korthikanti22, worst", family("korthikanti22").worst, "6");
-  print_measure("vtrain-multi-node", family("vtrain-multi-node").mean, "8");
-  print_measure("vtrain-single-node", family("vtrain-single-node").mean, "7");
-  std::printf("%-68s %6.3f     bar 0.90 (%zu families)\n", "rank order, mean over families",
-              published::mean_of(order), order.size());
-  std::printf("%-68s %6.3f     bar 0.75 (%zu families)\n", "rank order, same device type",
-              published::mean_of(layouts), layouts.size());
-  double worst_regret = 0;
-  for (const auto& [name, value] : regrets) worst_regret = std::max(worst_regret, value);
-  print_measure("regret, mean over families", published::mean_of(regrets), "1.5");
-  print_measure("regret, worst family", worst_regret, "5");
+  for (const auto& [name, errors] : all) {
+    std::printf("  %-34s %4zu  mean %5.1f %%  worst %6.1f %%  bias %+6.1f %%", name.c_str(), errors.rows,
+                100 * errors.mean, 100 * errors.worst, 100 * errors.bias);
+    if (order.contains(name)) std::printf("  tau %5.2f", order.at(name));
+    if (layouts.contains(name)) std::printf("  layouts %5.2f", layouts.at(name));
+    if (regrets.contains(name)) std::printf("  regret %4.1f %%", 100 * regrets.at(name));
+    std::printf("\n");
+  }
 }
 
 std::vector<bool> selection(const std::vector<PublishedRun>& runs, auto&& keep) {
@@ -122,7 +100,8 @@ std::vector<double> five_fold(published::RunPricer& pricer, const ConstantTable&
 
 /// Half widths that would cover 80 % of each kind's left-out rows, each family weighing the same, and the
 /// coverage that the constants in use give.
-void print_interval(const published::RunPricer& pricer, const std::vector<double>& predicted) {
+std::vector<Measure> interval_measures(const published::RunPricer& pricer,
+                                       const std::vector<double>& predicted) {
   std::map<std::string, double> family_rows;
   for (const PublishedRun& run : pricer.runs()) ++family_rows[run.family];
   std::map<std::string, std::vector<std::pair<double, double>>> kinds;  // |log error| and weight
@@ -153,87 +132,162 @@ void print_interval(const published::RunPricer& pricer, const std::vector<double
   double coverage = 0;
   for (const auto& [family, share] : inside) coverage += share / static_cast<double>(inside.size());
   std::sort(widths.begin(), widths.end());
-  print_measure("80 % interval: left-out measurements inside, mean over families", coverage, "75-85");
-  print_measure("80 % interval: median half width", std::exp(widths[widths.size() / 2]) - 1, "15");
+  constexpr double least_coverage = 0.75, most_coverage = 0.85;
+  const bool below = coverage < (least_coverage + most_coverage) / 2;
+  return {
+      {"80 % interval: left-out measurements inside",
+       coverage,
+       below ? least_coverage : most_coverage,
+       below,
+       true,
+       {}},
+      {"80 % interval: median half width", std::exp(widths[widths.size() / 2]) - 1, 0.15, false, true, {}}};
+}
+
+/// What follows from fits that leave measurements out.
+std::vector<Measure> left_out_measures(published::RunPricer& pricer, const ConstantTable& constants,
+                                       bool families) {
+  const auto& runs = pricer.runs();
+  const std::vector<double> predictions = without_each_family(pricer, constants);
+  const Families one_out = published::family_errors(runs, predictions, all_runs);
+  if (families)
+    for (const auto& [name, errors] : one_out)
+      std::printf("  left out %-34s mean %5.1f %%  bias %+6.1f %%\n", name.c_str(), 100 * errors.mean,
+                  100 * errors.bias);
+  std::vector<Measure> measures{
+      {"leave one family out, mean over families",
+       published::mean_over_families(one_out),
+       0.09,
+       false,
+       true,
+       {}},
+      {"leave one family out, median over families",
+       published::median_over_families(one_out),
+       0.065,
+       false,
+       true,
+       {}},
+      {"five-fold over rows, mean over families",
+       published::mean_over_families(published::family_errors(runs, five_fold(pricer, constants), all_runs)),
+       0.06,
+       false,
+       true,
+       {}}};
+  for (Measure& measure : interval_measures(pricer, predictions)) measures.push_back(std::move(measure));
+  return measures;
+}
+
+std::vector<published::MemoryPoint> memory_points(const Options& options) {
+  return options.memory.empty() ? std::vector<published::MemoryPoint>{}
+                                : published::read_memory_points(options.memory).points;
+}
+
+void write_documents(const Options& options, const std::vector<Measure>& measures,
+                     const ConstantTable& constants) {
+  for (const std::string& document : options.documents)
+    published::replace_block(document, "script/accuracy: closing table", published::markdown_of(measures));
+  if (!options.constants_document.empty())
+    published::replace_block(options.constants_document, "script/accuracy: constants",
+                             published::markdown_of(constants));
+}
+
+std::optional<Options> options_of(int argc, char** argv) {
+  Options options;
+  const std::map<std::string, std::string*> values{
+      {"--refit", &options.refit},      {"--rows", &options.rows},
+      {"--constants", &options.folder}, {"--memory", &options.memory},
+      {"--page", &options.page},        {"--constants-in", &options.constants_document}};
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const bool has_value = i + 1 < argc;
+    if (values.contains(argument) && has_value)
+      *values.at(argument) = argv[++i];
+    else if (argument == "--table-in" && has_value)
+      options.documents.emplace_back(argv[++i]);
+    else if (argument == "--cold")
+      options.cold = true;
+    else if (argument == "--families")
+      options.families = true;
+    else if (argument == "--quick")
+      options.quick = true;
+    else if (argument.starts_with("--") || !options.runs.empty())
+      return std::nullopt;
+    else
+      options.runs = argument;
+  }
+  if (options.runs.empty()) return std::nullopt;
+  return options;
+}
+
+void refit(published::RunPricer& pricer, ConstantTable& constants, const std::string& folder) {
+  published::FitOptions fit;
+  fit.iterations = 30;
+  fit.progress = [](int iteration, double objective) {
+    std::printf("fit %2d  %.4f\n", iteration, objective);
+  };
+  published::fit(pricer,
+                 published::family_weights(pricer.runs(), std::vector<bool>(pricer.runs().size(), true)),
+                 constants, fit);
+  published::write_constants(constants, folder);
+}
+
+void print_rows(const std::vector<PublishedRun>& runs, const std::vector<double>& predicted,
+                const std::string& prefix) {
+  for (std::size_t i = 0; i < runs.size(); ++i)
+    if (runs[i].family.starts_with(prefix))
+      std::printf("%-100s %9.4f %9.4f %+6.1f %%\n", runs[i].id.c_str(), runs[i].step_seconds, predicted[i],
+                  100 * (predicted[i] / runs[i].step_seconds - 1));
+}
+
+int run(const Options& options) {
+  const published::RunSet set = published::read_runs(options.runs);
+  for (const auto& [id, reason] : set.unpriced)
+    std::printf("not priced: %s: %s\n", id.c_str(), reason.c_str());
+  ConstantTable constants =
+      options.folder.empty() ? ConstantTable::built_in() : published::read_constants(options.folder);
+  if (options.cold)
+    for (std::size_t i = 0; i < constants.constants().size(); ++i)
+      constants.set(i, constants.constants()[i].prior);
+  published::RunPricer pricer(set.runs);
+  if (!options.refit.empty()) refit(pricer, constants, options.refit);
+  const std::vector<double> predicted = pricer.price_all(constants);
+  if (!options.rows.empty()) print_rows(set.runs, predicted, options.rows);
+  std::size_t fitted = 0;
+  for (const cost_models::Constant& constant : constants.constants()) fitted += constant.spread > 0 ? 1 : 0;
+  std::printf("%zu distinct rows, %zu fitted constants, repeated rows deviate %.2f %% from their median\n",
+              set.runs.size(), fitted, 100 * set.noise.mean_deviation);
+  if (options.families) print_families(set.runs, predicted);
+  std::vector<Measure> measures = published::measures_of(set.runs, predicted);
+  measures.push_back({"constants fitted", static_cast<double>(fitted), 100, false, false, {}});
+  if (!options.quick)
+    for (Measure& measure : left_out_measures(pricer, constants, options.families))
+      measures.push_back(std::move(measure));
+  for (const Measure& measure : measures) std::printf("%s\n", published::line_of(measure).c_str());
+  if (!options.page.empty()) {
+    std::ofstream(options.page) << published::accuracy_page(measures, set.runs, predicted,
+                                                            memory_points(options));
+    std::printf("plots: %s\n", options.page.c_str());
+  }
+  write_documents(options, measures, constants);
+  return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const char* path = nullptr;
-  const char* refit = nullptr;
-  const char* rows = nullptr;
-  const char* folder = nullptr;
-  bool cold = false, families = false, quick = false;
-  int iterations = 30;
-  for (int i = 1; i < argc; ++i) {
-    const std::string argument = argv[i];
-    if (argument == "--refit" && i + 1 < argc)
-      refit = argv[++i];
-    else if (argument == "--rows" && i + 1 < argc)
-      rows = argv[++i];
-    else if (argument == "--iterations" && i + 1 < argc)
-      iterations = std::atoi(argv[++i]);
-    else if (argument == "--constants" && i + 1 < argc)
-      folder = argv[++i];
-    else if (argument == "--cold")
-      cold = true;
-    else if (argument == "--families")
-      families = true;
-    else if (argument == "--quick")
-      quick = true;
-    else
-      path = argv[i];
-  }
-  if (path == nullptr) {
+  const std::optional<Options> options = options_of(argc, argv);
+  if (!options) {
     std::fprintf(stderr,
-                 "accuracy RUNS.csv [--refit FOLDER [--cold]] [--constants FOLDER] [--families] [--quick] "
-                 "[--rows FAMILY]\n");
+                 "accuracy RUNS.csv [--families] [--quick] [--rows FAMILY] [--constants FOLDER] [--refit "
+                 "FOLDER [--cold]]\n"
+                 "         [--memory POINTS.csv] [--page PAGE.html] [--table-in DOCUMENT.md] [--constants-in "
+                 "DOCUMENT.md]\n");
     return 2;
   }
-  const published::RunSet set = published::read_runs(path);
-  for (const auto& [id, reason] : set.unpriced)
-    std::printf("not priced: %s: %s\n", id.c_str(), reason.c_str());
-  ConstantTable constants = folder == nullptr ? ConstantTable::built_in() : published::read_constants(folder);
-  if (cold)
-    for (std::size_t i = 0; i < constants.constants().size(); ++i)
-      constants.set(i, constants.constants()[i].prior);
-  published::RunPricer pricer(set.runs);
-  if (refit != nullptr) {
-    published::FitOptions options;
-    options.iterations = iterations;
-    options.progress = [](int iteration, double objective) {
-      std::printf("fit %2d  %.4f\n", iteration, objective);
-    };
-    published::fit(pricer, published::family_weights(set.runs, std::vector<bool>(set.runs.size(), true)),
-                   constants, options);
-    published::write_constants(constants, refit);
+  try {
+    return run(*options);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "accuracy: %s\n", error.what());
+    return 2;
   }
-  const std::vector<double> predicted = pricer.price_all(constants);
-  if (rows != nullptr)
-    for (std::size_t i = 0; i < set.runs.size(); ++i)
-      if (set.runs[i].family.starts_with(rows))
-        std::printf("%-100s %9.4f %9.4f %+6.1f %%\n", set.runs[i].id.c_str(), set.runs[i].step_seconds,
-                    predicted[i], 100 * (predicted[i] / set.runs[i].step_seconds - 1));
-  std::size_t fitted = 0;
-  for (const cost_models::Constant& constant : constants.constants()) fitted += constant.spread > 0 ? 1 : 0;
-  std::printf("%zu distinct rows, %zu fitted constants, repeated rows deviate %.2f %% from their median\n",
-              set.runs.size(), fitted, 100 * set.noise.mean_deviation);
-  print_table(set.runs, predicted, families);
-  if (quick) return 0;
-  const std::vector<double> left_out_predictions = without_each_family(pricer, constants);
-  const Families one_out = published::family_errors(set.runs, left_out_predictions, all_runs);
-  if (families)
-    for (const auto& [name, errors] : one_out)
-      std::printf("  left out %-34s mean %5.1f %%  bias %+6.1f %%\n", name.c_str(), 100 * errors.mean,
-                  100 * errors.bias);
-  print_measure("leave one family out, mean over families", published::mean_over_families(one_out), "9");
-  print_measure("leave one family out, median over families", published::median_over_families(one_out),
-                "6.5");
-  print_interval(pricer, left_out_predictions);
-  print_measure("five-fold over rows, mean over families",
-                published::mean_over_families(
-                    published::family_errors(set.runs, five_fold(pricer, constants), all_runs)),
-                "6");
-  return 0;
 }
