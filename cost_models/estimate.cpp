@@ -373,8 +373,8 @@ void add_goodput(const CostInputs& inputs, std::int64_t parameters, double nodes
   const bool adam = training.optimizer.type == specs::OptimizerKind::adamw;
   const double full = std::max(4.0, inputs.element_bytes);
   figures.checkpoint_bytes = checkpoint_bytes(parameters, full, (adam ? 2 : 1) * full);
-  figures.checkpoint_seconds = checkpoint_write_seconds(static_cast<double>(figures.checkpoint_bytes),
-                                                        inputs.cluster.storage, nodes);
+  figures.checkpoint_seconds =
+      checkpoint_write_seconds(static_cast<double>(figures.checkpoint_bytes), inputs.cluster.storage, nodes);
   if (figures.checkpoint_seconds <= 0) return;
   const double stall = figures.checkpoint_seconds;  // written while training waits
   const double between_failures = mean_seconds_between_failures(inputs.cluster.failures_per_node_hour, nodes);
