@@ -276,19 +276,35 @@ struct PricedRank {
 struct Estimator::PricedStages {
   std::vector<PricedRank> ranks;
   PlacementSeconds seconds;
+  JobShape job;
+  std::size_t job_group = 0;  ///< of those in use, the one whose transfers take longest
+  double step_seconds = 0;
+
+  StepParts parts() const { return {seconds.stages, seconds.transfers, seconds.ends}; }
 };
 
-Estimator::PricedStages Estimator::price_stages(const specs::Placement& placement) const {
+Estimator::PricedStages Estimator::price_stages(const specs::Placement& placement,
+                                                const specs::ReplicaShare* share) const {
   const std::vector<CostInputs>& groups = state_->inputs;
+  const auto group_of = [&](const specs::PipelineStage& stage) {
+    return static_cast<std::size_t>(share != nullptr ? share->device_group : stage.device_group);
+  };
+  const auto key_of = [&](const specs::PipelineStage& stage) {
+    LayerKey key = layer_key(placement, stage);
+    if (share != nullptr) key.accumulates = share->micro_batches > 1;
+    return key;
+  };
   const double micro_batch = static_cast<double>(placement.micro_batch);
   PricedStages priced;
   priced.ranks.resize(static_cast<std::size_t>(placement.pipeline_ranks()));
+  std::vector<bool> used(groups.size());
   for (const specs::PipelineStage& stage : placement.stages) {
     PricedRank& rank = priced.ranks.at(static_cast<std::size_t>(stage.pipeline_rank));
     if (rank.representative == nullptr) rank.representative = &stage;
-    const auto group = static_cast<std::size_t>(stage.device_group);
+    const std::size_t group = group_of(stage);
+    used.at(group) = true;
     const CostInputs& inputs = groups.at(group);
-    const LayerCosts& costs = state_->layer(group, layer_key(placement, stage));
+    const LayerCosts& costs = state_->layer(group, key_of(stage));
     const UnitCounts counts = unit_counts(inputs.model, stage);
     rank.counts += counts;
     rank.flops += rank_flops(costs, counts);
@@ -297,33 +313,54 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
     rank.micro_batch_seconds += priced.seconds.stages.back().total();
   }
   balance_stages(groups.front(), priced.seconds.stages);
-  priced.seconds.transfers.assign(placement.stages.size() - 1,
-                                  job_shape(groups.front(), placement).transfer_seconds);
+  bool first = true;
+  for (std::size_t group = 0; group < groups.size(); ++group) {
+    if (!used[group]) continue;
+    const JobShape job = job_shape(groups[group], placement);
+    if (!first && job.transfer_seconds <= priced.job.transfer_seconds) continue;
+    first = false;
+    priced.job = job;
+    priced.job_group = group;
+  }
+  if (share != nullptr) priced.job.step.pipeline.micro_batches = static_cast<double>(share->micro_batches);
+  priced.seconds.micro_batches = static_cast<std::int64_t>(priced.job.step.pipeline.micro_batches);
+  priced.seconds.transfers.assign(placement.stages.size() - 1, priced.job.transfer_seconds);
+  priced.seconds.fixed = fixed_seconds(groups[priced.job_group], priced.job.step);
   for (const PricedRank& rank : priced.ranks) {
     const specs::PipelineStage& stage = *rank.representative;
-    const auto group = static_cast<std::size_t>(stage.device_group);
-    priced.seconds.ends.push_back(rank_end_seconds(groups.at(group),
-                                                   state_->layer(group, layer_key(placement, stage)),
+    const std::size_t group = group_of(stage);
+    priced.seconds.ends.push_back(rank_end_seconds(groups.at(group), state_->layer(group, key_of(stage)),
                                                    rank.counts, shard_key(placement, stage)));
   }
   return priced;
 }
 
-StagePricer Estimator::stage_pricer(const specs::RegularPlacement& outer) const {
-  return {state_->inputs.front(), state_->layer(0, layer_key(outer)), state_->orders, outer};
+Estimator::PricedStages Estimator::price_slowest(const specs::Placement& placement) const {
+  if (placement.replica_shares.empty()) return price_stages(placement, nullptr);
+  PricedStages slowest;
+  for (const specs::ReplicaShare& share : placement.replica_shares) {
+    PricedStages priced = price_stages(placement, &share);
+    priced.step_seconds = cost_models::step_seconds(state_->inputs[priced.job_group], priced.job.step,
+                                                    priced.parts(), state_->orders);
+    if (priced.step_seconds > slowest.step_seconds) slowest = std::move(priced);
+  }
+  return slowest;
+}
+
+StagePricer Estimator::stage_pricer(const specs::RegularPlacement& outer, std::int64_t device_group) const {
+  const auto group = static_cast<std::size_t>(device_group);
+  return {state_->inputs.at(group), state_->layer(group, layer_key(outer)), state_->orders, outer};
 }
 
 PlacementSeconds Estimator::seconds_of(const specs::Placement& placement) const {
-  PlacementSeconds seconds = price_stages(placement).seconds;
-  seconds.fixed = fixed_seconds(state_->inputs.front(), job_shape(state_->inputs.front(), placement).step);
-  return seconds;
+  return price_slowest(placement).seconds;
 }
 
 specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) const {
   specs::CostBreakdown breakdown;
   const std::vector<CostInputs>& groups = state_->inputs;
-  const JobShape job = job_shape(groups.front(), placement);
-  const PricedStages priced = price_stages(placement);
+  const PricedStages priced = price_slowest(placement);
+  const JobShape& job = priced.job;
   breakdown.memory.reserve(priced.ranks.size() * memory_classes);
   for (std::size_t rank = 0; rank < priced.ranks.size(); ++rank) {
     const specs::PipelineStage& stage = *priced.ranks[rank].representative;
@@ -341,9 +378,8 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
       priced.ranks.begin(), priced.ranks.end(),
       [](const PricedRank& a, const PricedRank& b) { return a.micro_batch_seconds < b.micro_batch_seconds; });
   const auto pacing = static_cast<std::size_t>(slowest - priced.ranks.begin());
-  const StepSeconds step = step_account(
-      groups.front(), job.step, {priced.seconds.stages, priced.seconds.transfers, priced.seconds.ends},
-      pacing, state_->orders);
+  const StepSeconds step =
+      step_account(groups[priced.job_group], job.step, priced.parts(), pacing, state_->orders);
   breakdown.time.reserve((priced.ranks.size() + 1) * time_terms);
   TimeAccount account(step, job.step.pipeline.micro_batches, breakdown.time);
   const auto add_rank = [&](std::int64_t pipeline_rank, std::size_t rank) {

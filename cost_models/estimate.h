@@ -46,6 +46,7 @@ struct PlacementSeconds {
   std::vector<double> transfers;     ///< of one micro-batch one way, after each stage but the last
   std::vector<StepEndSeconds> ends;  ///< after the last backward pass, by pipeline rank
   double fixed = 0;                  ///< of a step, whatever the pipeline does
+  std::int64_t micro_batches = 1;    ///< of the replicas whose step takes longest, which these are
 };
 
 class Estimator {
@@ -63,7 +64,7 @@ class Estimator {
   specs::CostBreakdown estimate(const specs::Placement& placement) const;
 
   /// For searching over the cuts of one outer point; lives no longer than the estimator.
-  StagePricer stage_pricer(const specs::RegularPlacement& outer) const;
+  StagePricer stage_pricer(const specs::RegularPlacement& outer, std::int64_t device_group = 0) const;
 
   /// What `estimate` times the pipeline with, for a simulation of the same placement.
   PlacementSeconds seconds_of(const specs::Placement& placement) const;
@@ -99,7 +100,10 @@ class Estimator {
   const PipelineCut& cut_of(const specs::RegularPlacement& placement) const;
 
   struct PricedStages;
-  PricedStages price_stages(const specs::Placement& placement) const;
+  /// Of the replicas of one share; null: as the stages say, all replicas alike.
+  PricedStages price_stages(const specs::Placement& placement, const specs::ReplicaShare* share) const;
+  /// Of the replicas whose step takes longest.
+  PricedStages price_slowest(const specs::Placement& placement) const;
 
   struct State;
   std::unique_ptr<State> state_;

@@ -14,7 +14,6 @@
 
 #include "cost_models/estimate.h"
 #include "planner/count.h"
-#include "planner/stage_partition.h"
 #include "specs/language/experiment.h"
 #include "specs/language/stack.h"
 #include "specs/plan/placement.h"

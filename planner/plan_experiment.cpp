@@ -9,6 +9,7 @@
 #include "planner/exhaustive_search.h"
 #include "planner/illegality.h"
 #include "planner/plan_assembly.h"
+#include "planner/plan_mixed_experiment.h"
 #include "planner/pricing.h"
 #include "planner/report/quantity.h"
 #include "planner/space.h"
@@ -70,14 +71,12 @@ Infeasibility infeasibility_of(const specs::Experiment& experiment, const specs:
 
 }  // namespace
 
-specs::Diagnostics unplannable(const specs::Experiment& experiment) {
+namespace {
+
+bool is_mixed(const specs::Experiment& experiment) { return experiment.cluster.groups.size() > 1; }
+
+specs::Diagnostics unsearchable(const specs::SearchSpec& search) {
   specs::Diagnostics diagnostics;
-  if (experiment.cluster.groups.size() != 1)
-    diagnostics.error({},
-                      fmt::format("cluster.group: {} groups of nodes; plans are made for one kind of node",
-                                  experiment.cluster.groups.size()),
-                      "keep one group");
-  const specs::SearchSpec& search = experiment.search;
   // Dimensions that have only their neutral value in the space: a restriction to anything else would be
   // ignored.
   const auto neutral_alone = [&](std::string_view name, const auto& restriction, const auto& neutral) {
@@ -98,14 +97,33 @@ specs::Diagnostics unplannable(const specs::Experiment& experiment) {
   return diagnostics;
 }
 
+}  // namespace
+
+specs::Diagnostics unplannable(const specs::Experiment& experiment) {
+  specs::Diagnostics diagnostics = unsearchable(experiment.search);
+  if (is_mixed(experiment))
+    diagnostics.error({},
+                      fmt::format("cluster.group: {} groups of nodes; this is answered for one kind of node",
+                                  experiment.cluster.groups.size()),
+                      "keep one group, or ask for a plan: `dsplan plan`");
+  return diagnostics;
+}
+
 specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment, const std::atomic<bool>* stop,
                                            SearchMethod method) {
   specs::Result<PlanOutcome> outcome;
-  outcome.diagnostics = unplannable(experiment);
+  outcome.diagnostics = unsearchable(experiment.search);
+  if (is_mixed(experiment) && experiment.search.idle_nodes > 0)
+    outcome.diagnostics.error({}, "search.idle_nodes: a cluster of several groups is used whole",
+                              "leave it out");
   const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
   outcome.diagnostics.append(stack.diagnostics);
   if (outcome.diagnostics.has_errors()) return outcome;
 
+  if (is_mixed(experiment)) {
+    outcome.value = plan_mixed_experiment(experiment, *stack, stop);
+    return outcome;
+  }
   const cost_models::Estimator estimator(experiment);
   const EstimatorPricer pricer(experiment, estimator);
   const Space space(experiment, *stack);

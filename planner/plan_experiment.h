@@ -31,8 +31,8 @@ struct PlanOutcome {
 
 enum class SearchMethod : std::uint8_t { branch_and_bound, exhaustive };
 
-/// Searches the whole space. Errors: an unknown stack, and what the search does not vary (clusters of
-/// several groups, restrictions of dimensions that have one value alone). Stops early, with an incomplete
+/// Searches the whole space. Errors: an unknown stack, and what the search does not vary (restrictions of
+/// dimensions that have one value alone). Stops early, with an incomplete
 /// certificate, once `*stop` is true; neither plan nor infeasibility where nothing was found until then.
 specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment,
                                            const std::atomic<bool>* stop = nullptr,

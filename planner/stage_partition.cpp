@@ -18,8 +18,17 @@ class Partitioner {
         stages_(static_cast<std::size_t>(problem.stages())),
         visits_left_(visit_limit) {}
 
+  /// Every stage as long as it may be: where that does not reach the end, nothing does.
+  bool any_fits() const {
+    if (places_.size() < stages_ + 1) return false;
+    constexpr double anything = std::numeric_limits<double>::max();
+    if (stages_ == 1) return within(0, 0, last_place(), anything);
+    if (!within(0, 0, 1, anything)) return false;
+    return !filled(reach(0, 0, 1, farthest_end(0), anything), anything).empty();
+  }
+
   std::optional<Partition> run() {
-    if (places_.size() < stages_ + 1) return std::nullopt;
+    if (!any_fits()) return std::nullopt;
     const double least = least_bound();
     if (ends_.empty()) return std::nullopt;
     best_ = {parts_of(ends_), 0, least};
@@ -217,6 +226,8 @@ class Partitioner {
 };
 
 }  // namespace
+
+bool any_partition_fits(const PartitionProblem& problem) { return Partitioner(problem, 0).any_fits(); }
 
 std::optional<Partition> best_partition(const PartitionProblem& problem, std::int64_t visit_limit) {
   return Partitioner(problem, visit_limit).run();

@@ -60,6 +60,9 @@ struct Partition {
   double lower_bound = 0;  ///< of the price of every partition; equals `price` where it is proven optimal
 };
 
+/// Whether any partition fits, whatever it costs.
+bool any_partition_fits(const PartitionProblem& problem);
+
 /// Visits at most `visit_limit` partitions in the last step. Nothing where no partition fits.
 std::optional<Partition> best_partition(const PartitionProblem& problem, std::int64_t visit_limit);
 

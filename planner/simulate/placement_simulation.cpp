@@ -8,10 +8,7 @@
 namespace planner {
 namespace {
 
-specs::Schedule lowered_schedule(const specs::Placement& placement) {
-  std::int64_t micro_batches = placement.accumulation;
-  for (const specs::ReplicaShare& share : placement.replica_shares)
-    micro_batches = std::max(micro_batches, share.micro_batches);
+specs::Schedule lowered_schedule(const specs::Placement& placement, std::int64_t micro_batches) {
   const specs::Schedule compute = specs::generate_schedule(
       placement.schedule, static_cast<std::int32_t>(placement.pipeline_ranks()),
       static_cast<std::int32_t>(placement.virtual_stages), static_cast<std::int32_t>(micro_batches),
@@ -50,7 +47,7 @@ ScheduleDurations schedule_durations(const cost_models::PlacementSeconds& second
 StepSimulation simulate_step(const cost_models::Estimator& estimator, const specs::Placement& placement) {
   const cost_models::PlacementSeconds seconds = estimator.seconds_of(placement);
   StepSimulation step;
-  step.schedule = lowered_schedule(placement);
+  step.schedule = lowered_schedule(placement, seconds.micro_batches);
   step.pipeline = simulate(step.schedule, schedule_durations(seconds, step.schedule));
   double slowest_update = 0;
   for (const cost_models::StepEndSeconds& end : seconds.ends)

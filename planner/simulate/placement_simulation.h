@@ -2,7 +2,7 @@
 //
 // Collapsed by symmetry: the ranks of a pipeline rank's tensor, context and data axes do the same at the same
 // time, so that one stands for all of them and a plan for any number of devices has as many tasks as its
-// pipeline has actions. Where replicas have unequal shares of the batch, the one with most micro-batches is
+// pipeline has actions. Where replicas have unequal shares of the batch, the one that takes longest is
 // simulated: the others wait for it.
 #pragma once
 

@@ -149,12 +149,26 @@ HostRange next_range(std::int64_t first, std::int64_t end, std::int64_t group, s
 
 }  // namespace
 
+namespace {
+
+/// The device group of a data-parallel replica: its share's, or the stage's where shares are equal.
+std::int64_t group_of_replica(const Placement& placement, std::int64_t replica, std::int64_t of_stage) {
+  for (const ReplicaShare& share : placement.replica_shares) {
+    if (replica < share.replicas) return share.device_group;
+    replica -= share.replicas;
+  }
+  return of_stage;
+}
+
+}  // namespace
+
 RankMapping consecutive_mapping(const Placement& placement, const ClusterSpec& cluster) {
   std::vector<std::int64_t> used(cluster.groups.size(), 0);
   std::vector<std::int64_t> group_of_rank(static_cast<std::size_t>(placement.world_size()), 0);
   for (const PipelineStage& stage : placement.stages)
     for (std::int64_t index = 0; index < stage.devices.size(); ++index)
-      group_of_rank.at(static_cast<std::size_t>(stage.devices.rank(index))) = stage.device_group;
+      group_of_rank.at(static_cast<std::size_t>(stage.devices.rank(index))) =
+          group_of_replica(placement, coordinates_of(stage.mesh, index).data, stage.device_group);
   RankMapping mapping;
   for (auto run = group_of_rank.begin(); run != group_of_rank.end();) {
     const auto end =

@@ -60,7 +60,8 @@ struct DeviceLocation {
 /// The device of a rank, or nothing where the mapping does not know the rank.
 std::optional<DeviceLocation> locate(const RankMapping& mapping, std::int64_t rank);
 
-/// Ranks in their order on the devices of the group their stage asks for, nodes filled one after the other.
+/// Ranks in their order on the devices of the group that their replica, or else their stage, asks for, nodes
+/// filled one after the other.
 RankMapping consecutive_mapping(const Placement& placement, const ClusterSpec& cluster);
 
 }  // namespace specs

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/stage_partition.h"
 #include "specs/schedule/generate.h"
 #include "tests/cost_models/model_fixtures.h"
 #include "tests/planner/small_experiments.h"
