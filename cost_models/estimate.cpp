@@ -356,6 +356,34 @@ PlacementSeconds Estimator::seconds_of(const specs::Placement& placement) const 
   return price_slowest(placement).seconds;
 }
 
+namespace {
+
+/// Where the nodes are not all alike: what follows from the devices that there are, all of them in use.
+void add_figures_of_groups(const std::vector<CostInputs>& groups, specs::CostBreakdown& breakdown) {
+  const CostInputs& inputs = groups.front();
+  double peak_flops = 0, dollars_per_hour = 0, watts = 0;
+  for (std::size_t index = 0; index < groups.size(); ++index) {
+    const specs::ClusterGroup& group = inputs.cluster.groups[index];
+    const double devices = static_cast<double>(group.devices());
+    const double nodes = static_cast<double>(group.nodes);
+    const auto peak = group.node.device.peak_flops.find(inputs.training.precision);
+    if (peak != group.node.device.peak_flops.end()) peak_flops += devices * peak->second;
+    dollars_per_hour += nodes * group.node.price_per_hour_dollars;
+    watts += devices * group.node.device.power_watts * groups[index].power_fraction +
+             nodes * group.node.power_watts;
+  }
+  const double step = breakdown.step_seconds;
+  if (peak_flops > 0)
+    breakdown.model_flops_utilization = breakdown.noncausal_model_flops_per_step / (step * peak_flops);
+  breakdown.cost_per_step_dollars = dollars_per_hour * step / 3600;
+  breakdown.energy_per_step_joules = watts * step;
+  const double steps = breakdown.run_seconds / step;
+  breakdown.run_cost_dollars = steps * breakdown.cost_per_step_dollars;
+  breakdown.run_energy_joules = steps * breakdown.energy_per_step_joules;
+}
+
+}  // namespace
+
 specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) const {
   specs::CostBreakdown breakdown;
   const std::vector<CostInputs>& groups = state_->inputs;
@@ -398,6 +426,7 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
     entry.exposed_seconds_high = entry.exposed_seconds * spread;
   }
   add_job_figures(placement, breakdown);
+  if (groups.size() > 1) add_figures_of_groups(groups, breakdown);
   return breakdown;
 }
 

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "planner/stage_partition.h"
+#include "planner/written_out_choices.h"
 #include "specs/schedule/generate.h"
 #include "tests/cost_models/model_fixtures.h"
 #include "tests/planner/small_experiments.h"
@@ -225,6 +226,11 @@ TEST(InnerChoices, AreCountedExactlyAndTheBestIsFoundWithinItsBound) {
     const InnerChoices inner(job.experiment, job.stack, estimator);
     const std::vector<Placement> choices = all_choices(job);
     EXPECT_EQ(inner.count(job.outer), Count(choices.size())) << count;
+    const WrittenOutChoices written(job.experiment, job.stack);
+    EXPECT_EQ(written.count(job.outer), Count(choices.size())) << count;
+    std::mt19937_64 draws(static_cast<std::uint64_t>(count));
+    for (int draw = 0; draw < 4 && !choices.empty(); ++draw)
+      EXPECT_NE(std::find(choices.begin(), choices.end(), written.draw(job.outer, draws)), choices.end());
     double best = INFINITY;
     for (const Placement& placement : choices) {
       const specs::CostBreakdown cost = estimator.estimate(placement);

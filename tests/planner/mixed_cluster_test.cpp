@@ -42,7 +42,9 @@ void for_each_placement(const specs::Experiment& experiment, const Space& space,
   const auto& groups = experiment.cluster.groups;
   const auto lay_stages = [&](const specs::RegularPlacement& outer) {
     const std::int64_t rank = outer.tensor * outer.context * outer.data;
-    if (outer.pipeline < 2 || groups[0].devices() % rank != 0 || groups[1].devices() % rank != 0) return;
+    if (outer.pipeline < 2 || outer.virtual_stages > 1 || groups[0].devices() % rank != 0 ||
+        groups[1].devices() % rank != 0)
+      return;
     for (const std::int64_t first : {0, 1}) {
       specs::Placement placement = specs::regular_placement(outer, layers);
       const std::int64_t ahead = groups[static_cast<std::size_t>(first)].devices() / rank;
@@ -166,6 +168,8 @@ TEST(MixedCluster, FasterDevicesHoldMoreLayersAndRunMoreMicroBatches) {
 
 TEST(MixedCluster, PlanIsWholeAndWarnsOfItsGenerations) {
   specs::Experiment experiment = mixed_experiment(24, 2, 2, 64);
+  experiment.model.vocabulary_multiple = 1;
+  experiment.training.steps = 1;
   for (const bool shares : {false, true}) {
     experiment.search.unequal_shares = shares;
     experiment.search.pipeline = {shares ? 1 : 4};
