@@ -254,6 +254,7 @@ class Search {
       if (region.kind == RegionKind::bounded)
         result_.lower_bound = std::min(result_.lower_bound, region.objective);
     }
+    result_.lower_bound = std::min(result_.lower_bound, pricer_.least_objective());
   }
 
   const specs::Experiment& experiment_;

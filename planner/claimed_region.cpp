@@ -65,8 +65,8 @@ std::string certificate_value(const RegularPlacement& member, std::string_view d
 }
 
 ClaimedRegion::ClaimedRegion(const specs::CertificateRegion& region, const WrittenOutSpace& space,
-                             std::int64_t global_batch)
-    : claim_(region), space_(space), global_batch_(global_batch) {
+                             std::int64_t global_batch, const WrittenOutChoices* choices)
+    : claim_(region), choices_(choices), space_(space), global_batch_(global_batch) {
   for (const specs::RegionDimension& dimension : region.dimensions)
     values_[dimension.dimension] = dimension.values;
   for (std::size_t index = 0; index < space.meshes().size(); ++index) {
@@ -144,7 +144,30 @@ std::size_t ClaimedRegion::treatments(const RegularPlacement& mesh) const {
   return kinds * recomputed * shards;
 }
 
+// Inner choices depend on the schedule and the recomputation; each is multiplied by the other treatments.
+Count ClaimedRegion::count_of_choices(const WrittenOutMesh& mesh) const {
+  RegularPlacement point = mesh.corner;
+  std::size_t recomputations = 0;
+  Count sum = 0;
+  for (const specs::Recomputation recomputation : space_.recomputations()) {
+    if (!admits("recomputation", text(recomputation))) continue;
+    ++recomputations;
+    point.recomputation = recomputation;
+    for (const std::int64_t micro_batch : mesh.micro_batches) {
+      if (!admits("micro_batch", text(micro_batch))) continue;
+      const std::int64_t accumulation = global_batch_ / point.data / micro_batch;
+      for (const auto& [kind, virtual_stages] : schedules(point.pipeline, accumulation)) {
+        point.schedule = kind;
+        point.virtual_stages = virtual_stages;
+        sum += choices_->count(point);
+      }
+    }
+  }
+  return recomputations == 0 ? Count(0) : Count(sum * treatments(mesh.corner) / recomputations);
+}
+
 Count ClaimedRegion::count_of_mesh(const WrittenOutMesh& mesh) {
+  if (choices_ != nullptr) return count_of_choices(mesh);
   const RegularPlacement& corner = mesh.corner;
   std::size_t pairs = 0;
   for (const std::int64_t micro_batch : mesh.micro_batches) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "planner/count.h"
+#include "planner/written_out_choices.h"
 #include "planner/written_out_space.h"
 #include "specs/plan/plan.h"
 
@@ -22,8 +23,9 @@ std::string certificate_value(const specs::RegularPlacement& member, std::string
 
 class ClaimedRegion {
  public:
+  /// With `choices` a member is an outer point and one of its inner choices; without there is one of each.
   ClaimedRegion(const specs::CertificateRegion& region, const WrittenOutSpace& space,
-                std::int64_t global_batch);
+                std::int64_t global_batch, const WrittenOutChoices* choices = nullptr);
 
   const specs::CertificateRegion& claim() const { return claim_; }
   /// Dimensions that certificates do not know.
@@ -53,11 +55,13 @@ class ClaimedRegion {
   std::vector<specs::OffloadTreatment> offload(OffloadedPart part, const specs::ZeroTreatment& zero) const;
   std::size_t treatments(const specs::RegularPlacement& mesh) const;
   Count count_of_mesh(const WrittenOutMesh& mesh);
+  Count count_of_choices(const WrittenOutMesh& mesh) const;
   std::optional<specs::RegularPlacement> complete(const WrittenOutMesh& mesh,
                                                   const specs::RegularPlacement* like,
                                                   std::mt19937_64& random) const;
 
   const specs::CertificateRegion& claim_;
+  const WrittenOutChoices* choices_;
   const WrittenOutSpace& space_;
   std::int64_t global_batch_;
   std::map<std::string, std::vector<std::string>, std::less<>> values_;

@@ -37,7 +37,7 @@ class Reference {
     }
     choose_best(std::move(best_of_meshes), result_);
     if (result_.best) {
-      result_.lower_bound = result_.best->price.objective;
+      result_.lower_bound = std::min(result_.best->price.objective, pricer_.least_objective());
       result_.nearest_infeasible.reset();
     }
     return std::move(result_);

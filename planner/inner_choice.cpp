@@ -174,6 +174,40 @@ InnerChoice InnerChoices::best_of_even_cut(const RegularPlacement& outer) const 
   return choice;
 }
 
+bool InnerChoices::any_fits(const RegularPlacement& outer, std::int64_t device_bytes,
+                            std::int64_t host_bytes) const {
+  const cost_models::StagePricer pricer = estimator_.stage_pricer(outer);
+  const RecomputedLayers allowed(experiment_.search, outer);
+  if (cuts_are_free(outer)) {
+    const StageDevices devices{&pricer, device_bytes, host_bytes};
+    const StageChain chain(std::vector(static_cast<std::size_t>(outer.pipeline), devices), outer, blocks_,
+                           places_for_cuts(blocks_, inside_layers_), allowed);
+    return any_partition_fits(chain);
+  }
+  FixedCut cut(pricer, outer, blocks_);
+  for (std::size_t rank = 0; rank < cut.ranks(); ++rank)
+    if (!allowed.fewest(cut.layers(rank), false, [&](std::int64_t count) {
+          const auto bytes = cut.memory(rank, count);
+          return bytes.device <= device_bytes && bytes.host_per_node <= host_bytes;
+        }))
+      return false;
+  return true;
+}
+
+InnerChoices::Fits InnerChoices::any_fits(const RegularPlacement& outer) const {
+  constexpr std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
+  return {any_fits(outer, estimator_.usable_device_bytes(), unlimited),
+          any_fits(outer, unlimited, estimator_.usable_host_bytes())};
+}
+
+double InnerChoices::least_step_seconds(const RegularPlacement& outer) const {
+  const cost_models::StagePricer pricer = estimator_.stage_pricer(outer);
+  const UnitCounts whole = cost_models::unit_counts(pricer.model(), {0, specs::unit_count(blocks_)},
+                                                    specs::Recomputation::none, 0);
+  return pricer.shape().micro_batches * pricer.stage(whole).total() / static_cast<double>(outer.pipeline) +
+         pricer.fixed();
+}
+
 Count InnerChoices::count(const RegularPlacement& outer) const {
   const bool recomputes = outer.recomputation != specs::Recomputation::none;
   const bool free = cuts_are_free(outer);

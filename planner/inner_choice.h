@@ -38,6 +38,16 @@ class InnerChoices {
   /// How many there are, exactly.
   Count count(const specs::RegularPlacement& outer) const;
 
+  /// Whether any choice fits the devices, were host memory unlimited, and the other way round.
+  struct Fits {
+    bool device = true;
+    bool host = true;
+  };
+  Fits any_fits(const specs::RegularPlacement& outer) const;
+
+  /// No choice takes less, whatever memory it needs: all micro-batches' work, shared evenly by the ranks.
+  double least_step_seconds(const specs::RegularPlacement& outer) const;
+
   bool cuts_are_free(const specs::RegularPlacement& outer) const;
   bool cuts_fall_inside_layers() const { return inside_layers_; }
 
@@ -45,6 +55,8 @@ class InnerChoices {
   /// Nothing where no cut fits.
   std::optional<InnerChoice> best_cut(const specs::RegularPlacement& outer) const;
   InnerChoice best_of_even_cut(const specs::RegularPlacement& outer) const;
+  bool any_fits(const specs::RegularPlacement& outer, std::int64_t device_bytes,
+                std::int64_t host_bytes) const;
 
   const specs::Experiment& experiment_;
   const cost_models::Estimator& estimator_;

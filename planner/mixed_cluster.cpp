@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
+#include <tuple>
 
 #include "planner/inner_choice.h"
 #include "planner/stage_chain.h"
@@ -38,13 +40,15 @@ class MixedSearch {
     whole_ = cost_models::unit_counts(experiment.model, all, specs::Recomputation::none, 0);
   }
 
-  MeshAccount search(const MeshSpace& mesh, const std::atomic<bool>* stop) {
+  MeshAccount search(const Space& space, const MeshSpace& mesh, const std::atomic<bool>* stop) {
     MeshAccount account;
-    mesh.for_each([&](const RegularPlacement& outer) {
+    plain_fits_.clear();
+    space.for_each(mesh, [&](const RegularPlacement& outer) {
       if (stop != nullptr && stop->load(std::memory_order_relaxed)) {
         complete_ = false;
         return;
       }
+      if (!offloads_as_asked(outer)) return;
       if (stages_lie_in_groups(outer)) try_unequal_stages(outer, account);
       if (replicas_lie_in_groups(outer)) try_unequal_shares(outer, account);
     });
@@ -56,6 +60,14 @@ class MixedSearch {
   bool complete() const { return complete_; }
 
  private:
+  /// Whole parts, unless [search] names the eighths.
+  bool offloads_as_asked(const RegularPlacement& outer) const {
+    if (!experiment_.search.offload_eighths.empty()) return true;
+    const auto whole = [](const specs::OffloadTreatment& treatment) { return treatment.eighths % 8 == 0; };
+    return whole(outer.offload.optimizer) && whole(outer.offload.parameters) &&
+           whole(outer.offload.activations);
+  }
+
   std::int64_t devices(std::size_t group) const { return experiment_.cluster.groups[group].devices(); }
 
   bool stages_lie_in_groups(const RegularPlacement& outer) const {
@@ -78,6 +90,51 @@ class MixedSearch {
     return pricers;
   }
 
+  /// Whether the point recomputes or offloads where the same point without fits, whatever the order of the
+  /// groups: both only take longer, so that it is no better, and what bounds the other bounds it.
+  bool plain_point_fits(const RegularPlacement& outer, bool cut) {
+    RegularPlacement plain = outer;
+    plain.recomputation = specs::Recomputation::none;
+    plain.recomputed_modules = 0;
+    plain.offload = {};
+    if (plain == outer) return false;
+    const PlainKey key{cut,
+                       plain.micro_batch,
+                       plain.schedule,
+                       plain.virtual_stages,
+                       plain.sequence_parallel,
+                       plain.zero.stage,
+                       plain.zero.scope};
+    const auto [known, first] = plain_fits_.try_emplace(key);
+    if (!first) return known->second;
+    const std::vector<cost_models::StagePricer> pricers = pricers_of(plain);
+    if (!cut) return known->second = fits(plain, pricers, specs::regular_placement(plain, blocks_));
+    const RecomputedLayers none(experiment_.search, plain);
+    std::vector<std::size_t> order(groups_);
+    std::iota(order.begin(), order.end(), 0u);
+    bool all = true;
+    do {
+      const StageChain chain(stage_devices(plain, pricers, order), plain, blocks_,
+                             places_for_cuts(blocks_, inner_.cuts_fall_inside_layers()), none);
+      all = any_partition_fits(chain);
+    } while (all && std::next_permutation(order.begin(), order.end()));
+    return known->second = all;
+  }
+
+  std::vector<StageDevices> stage_devices(const RegularPlacement& outer,
+                                          const std::vector<cost_models::StagePricer>& pricers,
+                                          const std::vector<std::size_t>& order) const {
+    const std::int64_t rank_devices = outer.tensor * outer.context * outer.data;
+    std::vector<StageDevices> stages;
+    for (const std::size_t group : order) {
+      const auto index = static_cast<std::int64_t>(group);
+      const StageDevices each{&pricers[group], estimator_.usable_device_bytes(index),
+                              estimator_.usable_host_bytes(index)};
+      stages.insert(stages.end(), static_cast<std::size_t>(devices(group) / rank_devices), each);
+    }
+    return stages;
+  }
+
   void note(const specs::Placement& placement, double seconds) {
     if (seconds >= best_seconds_) return;
     best_seconds_ = seconds;
@@ -97,8 +154,13 @@ class MixedSearch {
     std::vector<std::size_t> order(groups_);
     std::iota(order.begin(), order.end(), 0u);
     const RecomputedLayers allowed(experiment_.search, outer);
+    const bool dominated = bound < best_seconds_ && plain_point_fits(outer, true);
     do {
       const Count choices = cuts_of(outer);
+      if (dominated) {
+        account.bounded += choices;
+        continue;
+      }
       if (bound >= best_seconds_) {
         account.bounded += choices;
         account.least_bounded = std::min(account.least_bounded, bound);
@@ -112,17 +174,11 @@ class MixedSearch {
                     const std::vector<std::size_t>& order, const RecomputedLayers& allowed,
                     const Count& choices, MeshAccount& account) {
     const std::int64_t rank_devices = outer.tensor * outer.context * outer.data;
-    std::vector<StageDevices> stages;
     std::vector<std::int64_t> group_of_stage;
-    for (const std::size_t group : order) {
-      const auto index = static_cast<std::int64_t>(group);
-      const StageDevices each{&pricers[group], estimator_.usable_device_bytes(index),
-                              estimator_.usable_host_bytes(index)};
-      const auto ranks = static_cast<std::size_t>(devices(group) / rank_devices);
-      stages.insert(stages.end(), ranks, each);
-      group_of_stage.insert(group_of_stage.end(), ranks, index);
-    }
-    StageChain chain(std::move(stages), outer, blocks_,
+    for (const std::size_t group : order)
+      group_of_stage.insert(group_of_stage.end(), static_cast<std::size_t>(devices(group) / rank_devices),
+                            static_cast<std::int64_t>(group));
+    StageChain chain(stage_devices(outer, pricers, order), outer, blocks_,
                      places_for_cuts(blocks_, inner_.cuts_fall_inside_layers()), allowed);
     const auto partition = best_cut(chain, outer.recomputation != specs::Recomputation::none);
     if (!partition) {
@@ -204,6 +260,10 @@ class MixedSearch {
       account.least_bounded = std::min(account.least_bounded, bound);
       return;
     }
+    if (plain_point_fits(outer, false)) {
+      account.bounded += shares.count;
+      return;
+    }
     specs::Placement placement = specs::regular_placement(outer, blocks_);
     if (!fits(outer, pricers, placement)) {
       account.infeasible += shares.count;
@@ -266,6 +326,9 @@ class MixedSearch {
     return placement;
   }
 
+  using PlainKey = std::tuple<bool, std::int64_t, specs::ScheduleKind, std::int64_t, bool, std::int64_t,
+                              specs::ShardScope>;
+
   const specs::Experiment& experiment_;
   const cost_models::Estimator& estimator_;
   const InnerChoices inner_;
@@ -275,6 +338,7 @@ class MixedSearch {
   std::optional<specs::Placement> best_;
   double best_seconds_ = never;
   bool complete_ = true;
+  std::map<PlainKey, bool> plain_fits_;  ///< of the mesh that is searched
 };
 
 std::vector<specs::RegionDimension> dimensions_of(const MeshDegrees& mesh, bool experts) {
@@ -299,7 +363,9 @@ MixedResult plan_mixed_cluster(const specs::Experiment& experiment, const specs:
   Count solved = 0, infeasible = 0, bounded = 0;
   double least = never;
   for (const MeshSpace& mesh : space.meshes()) {
-    const MeshAccount account = search.search(mesh, stop);
+    // Groups are ranges of ranks, which other orders of the axes would scatter over the stages.
+    if (mesh.order != specs::default_axis_order) continue;
+    const MeshAccount account = search.search(space, mesh, stop);
     solved += account.solved;
     infeasible += account.infeasible;
     bounded += account.bounded;
@@ -328,6 +394,8 @@ MixedResult plan_mixed_cluster(const specs::Experiment& experiment, const specs:
       result.certificate.regions.back().bound = account.least_bounded;
     }
   }
+  for (specs::CertificateRegion& region : result.certificate.regions)
+    if (std::isinf(region.bound)) region.bound = least;
   result.best = search.best();
   result.step_seconds = search.best_seconds();
   specs::Certificate& certificate = result.certificate;

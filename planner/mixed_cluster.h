@@ -1,7 +1,8 @@
 // Plans for clusters of unlike nodes ([[cluster.group]]), all of them in use.
 //
-// The meshes, micro-batches, schedules and treatments are those of the space (space.h) for as many devices. A
-// point is laid over the groups in one of two ways:
+// The meshes, micro-batches, schedules and treatments are those of the space (space.h) for as many devices,
+// in the default order of the axes; parts are offloaded whole unless [search] offload_eighths says otherwise.
+// A point is laid over the groups in one of two ways:
 //
 //   unequal stages   Each pipeline rank lies in one group, the ranks of a group stand together, in any order
 //                    of the groups. Stages are cut for the speed and the memory of their devices

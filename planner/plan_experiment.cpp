@@ -89,7 +89,6 @@ specs::Diagnostics unsearchable(const specs::SearchSpec& search) {
   neutral_alone("embedding_tensor", search.embedding_tensor, 0);
   neutral_alone("output_tensor", search.output_tensor, 0);
   neutral_alone("output_mode", search.output_mode, specs::OutputLayerMode::vocabulary_parallel);
-  neutral_alone("recomputed_layers", search.recomputed_layers, 0);
   neutral_alone("micro_batch_group", search.micro_batch_group, 0);
   neutral_alone("delayed_update", search.delayed_update, false);
   if (search.unequal_stage_meshes)

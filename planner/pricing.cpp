@@ -1,24 +1,59 @@
 #include "planner/pricing.h"
 
+#include <algorithm>
+
+#include "specs/language/catalog.h"
+
 namespace planner {
+
+bool treats_stages_for_themselves(const specs::SearchSpec& search) {
+  return !search.recomputed_layers.empty();
+}
 
 EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator)
     : experiment_(experiment),
       estimator_(estimator),
       usable_device_bytes_(estimator.usable_device_bytes()),
-      usable_host_bytes_(estimator.usable_host_bytes()) {}
+      usable_host_bytes_(estimator.usable_host_bytes()) {
+  if (!treats_stages_for_themselves(experiment.search)) return;
+  if (const auto stack = specs::catalog_stack(experiment.training.stack); stack.ok())
+    inner_.emplace(experiment, *stack, estimator);
+}
+
+EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const specs::StackSpec& stack,
+                                 const cost_models::Estimator& estimator)
+    : experiment_(experiment),
+      estimator_(estimator),
+      usable_device_bytes_(estimator.usable_device_bytes()),
+      usable_host_bytes_(estimator.usable_host_bytes()) {
+  if (treats_stages_for_themselves(experiment.search)) inner_.emplace(experiment, stack, estimator);
+}
 
 Price EstimatorPricer::price(const specs::RegularPlacement& outer) const {
+  if (inner_) {
+    const InnerChoice choice = inner_->best(outer);
+    const cost_models::QuickCost& cost = choice.cost;
+    const Price price{objective(cost.step_seconds, outer.world_size()), cost.step_seconds,
+                      cost.peak_device_bytes, cost.peak_host_bytes_per_node};
+    if (choice.least_step_seconds < cost.step_seconds && fits_device(price) && fits_host(price))
+      least_objective_ = std::min(least_objective_, objective(choice.least_step_seconds, outer.world_size()));
+    return price;
+  }
   const cost_models::QuickCost quick = estimator_.quick(outer);
   return {objective(quick.step_seconds, outer.world_size()), quick.step_seconds, quick.peak_device_bytes,
           quick.peak_host_bytes_per_node};
 }
 
 double EstimatorPricer::step_bound(const specs::RegularPlacement& outer) const {
+  if (inner_) return inner_->least_step_seconds(outer);
   return estimator_.quick_bound(outer);
 }
 
 Price EstimatorPricer::least_memory(const specs::RegularPlacement& outer) const {
+  if (inner_) {
+    const InnerChoices::Fits fits = inner_->any_fits(outer);
+    return {0, 0, fits.device ? 0 : usable_device_bytes_ + 1, fits.host ? 0 : usable_host_bytes_ + 1};
+  }
   const cost_models::QuickCost quick = estimator_.quick_memory(outer);
   return {0, 0, quick.peak_device_bytes, quick.peak_host_bytes_per_node};
 }
@@ -33,11 +68,13 @@ double EstimatorPricer::objective(double step_seconds, std::int64_t world_size) 
 }
 
 specs::Placement EstimatorPricer::placement(const specs::RegularPlacement& outer) const {
+  if (inner_) return inner_->best(outer).placement;
   return specs::regular_placement(outer, specs::block_count(experiment_.model));
 }
 
-// One choice: layers cut as evenly as they go, all treated alike.
-Count EstimatorPricer::members(const specs::RegularPlacement&) const { return 1; }
+Count EstimatorPricer::members(const specs::RegularPlacement& outer) const {
+  return inner_ ? inner_->count(outer) : Count(1);
+}
 
 double objective_of(specs::Objective objective, const specs::CostBreakdown& cost) {
   switch (objective) {

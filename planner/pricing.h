@@ -7,10 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
+#include <optional>
 
 #include "cost_models/estimate.h"
 #include "planner/count.h"
+#include "planner/inner_choice.h"
 #include "specs/language/experiment.h"
+#include "specs/language/stack.h"
 #include "specs/plan/cost_breakdown.h"
 #include "specs/plan/placement.h"
 
@@ -39,6 +43,9 @@ class Pricer {
   virtual Price least_memory(const specs::RegularPlacement& outer) const = 0;
   /// The objective of a step of so many seconds; grows with them.
   virtual double objective(double step_seconds, std::int64_t world_size) const = 0;
+  /// No inner choice of the points priced so far has a smaller objective; infinite where each price is that
+  /// of a choice that is proven best.
+  virtual double least_objective() const { return std::numeric_limits<double>::infinity(); }
   /// The inner choice that `price` is the price of.
   virtual specs::Placement placement(const specs::RegularPlacement& outer) const = 0;
   /// Inner choices of the outer point, exactly. Must not depend on offload shares or on the ZeRO treatment.
@@ -50,11 +57,16 @@ class Pricer {
   bool fits_host(const Price& price) const { return price.peak_host_bytes_per_node <= usable_host_bytes(); }
 };
 
-/// The estimator's quick form.
+/// One inner choice, layers cut as evenly as they go and all treated alike, in the estimator's quick form.
+/// Where [search] recomputed_layers asks for stages treated each for itself: all of inner_choice.h. Not for
+/// several threads at once.
 class EstimatorPricer : public Pricer {
  public:
   /// Keeps references.
   EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator);
+  /// On a stack that is not the catalog's.
+  EstimatorPricer(const specs::Experiment& experiment, const specs::StackSpec& stack,
+                  const cost_models::Estimator& estimator);
 
   Price price(const specs::RegularPlacement& outer) const override;
   double step_bound(const specs::RegularPlacement& outer) const override;
@@ -62,6 +74,7 @@ class EstimatorPricer : public Pricer {
   double objective(double step_seconds, std::int64_t world_size) const override;
   specs::Placement placement(const specs::RegularPlacement& outer) const override;
   Count members(const specs::RegularPlacement& outer) const override;
+  double least_objective() const override { return least_objective_; }
   std::int64_t usable_device_bytes() const override { return usable_device_bytes_; }
   std::int64_t usable_host_bytes() const override { return usable_host_bytes_; }
 
@@ -70,7 +83,12 @@ class EstimatorPricer : public Pricer {
   const cost_models::Estimator& estimator_;
   std::int64_t usable_device_bytes_ = 0;
   std::int64_t usable_host_bytes_ = 0;
+  std::optional<InnerChoices> inner_;  ///< where there are several
+  mutable double least_objective_ = std::numeric_limits<double>::infinity();
 };
+
+/// Whether [search] asks for stages that are cut and recomputed each for itself.
+bool treats_stages_for_themselves(const specs::SearchSpec& search);
 
 /// The objective in its own unit, from a full account: seconds, dollars or joules per step; for goodput,
 /// seconds per useful step.

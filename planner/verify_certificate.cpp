@@ -4,6 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
+#include <optional>
 #include <random>
 
 #include <fmt/format.h>
@@ -12,6 +13,7 @@
 #include "cost_models/estimate.h"
 #include "planner/claimed_region.h"
 #include "planner/pricing.h"
+#include "planner/written_out_choices.h"
 #include "planner/written_out_space.h"
 #include "specs/language/catalog.h"
 #include "specs/plan/placement_check.h"
@@ -40,12 +42,14 @@ class Verifier {
         layers_(specs::block_count(plan.inputs.model)),
         estimator_(plan.inputs),
         space_(plan.inputs, stack),
-        random_(options.seed) {}
+        random_(options.seed) {
+    if (treats_stages_for_themselves(plan.inputs.search)) choices_.emplace(plan.inputs, stack);
+  }
 
   Verification run() {
     check_plan();
     for (const specs::CertificateRegion& region : plan_.certificate.regions)
-      regions_.emplace_back(region, space_, plan_.inputs.training.global_batch);
+      regions_.emplace_back(region, space_, plan_.inputs.training.global_batch, choices());
     check_counts();
     for (const ClaimedRegion& region : regions_) check_region(region);
     result_.regions = static_cast<std::int64_t>(regions_.size());
@@ -53,6 +57,8 @@ class Verifier {
   }
 
  private:
+  const WrittenOutChoices* choices() const { return choices_ ? &*choices_ : nullptr; }
+
   void find(std::string region, std::string message) {
     result_.findings.push_back({std::move(region), std::move(message)});
   }
@@ -108,7 +114,7 @@ class Verifier {
     equal("infeasible", infeasible, plan_.certificate.infeasible_candidates);
     equal("bounded", bounded, plan_.certificate.bounded_candidates);
     const specs::CertificateRegion everything;
-    const ClaimedRegion whole(everything, space_, plan_.inputs.training.global_batch);
+    const ClaimedRegion whole(everything, space_, plan_.inputs.training.global_batch, choices());
     result_.counted_candidates = whole.members().str();
     equal("the whole space", whole.members(), plan_.certificate.space_candidates);
     equal("the regions together", priced + infeasible + bounded, result_.counted_candidates);
@@ -118,7 +124,7 @@ class Verifier {
     const specs::CertificateRegion& claim = region.claim();
     check_against_plan(claim);
     double least = std::numeric_limits<double>::infinity();
-    const bool whole = region.members() <= options_.samples_per_region;
+    const bool whole = !choices_ && region.members() <= options_.samples_per_region;
     if (whole) {
       region.for_each([&](const RegularPlacement& member) { check_member(region, member, least); });
     } else {
@@ -149,7 +155,8 @@ class Verifier {
 
   void check_member(const ClaimedRegion& region, const RegularPlacement& member, double& least) {
     const specs::CertificateRegion& claim = region.claim();
-    const specs::Placement placement = specs::regular_placement(member, layers_);
+    const specs::Placement placement =
+        choices_ ? choices_->draw(member, random_) : specs::regular_placement(member, layers_);
     const auto& inputs = plan_.inputs;
     for (const specs::PlacementViolation& violation :
          specs::placement_violations(placement, inputs.model, inputs.cluster, inputs.training))
@@ -167,8 +174,9 @@ class Verifier {
     const double claimed = claim.kind == RegionKind::bounded ? claim.bound : claim.best;
     switch (claim.kind) {
       case RegionKind::infeasible: {
+        // Of the inner choices of a point some may break the one limit and some the other.
         const bool device = claim.rule == "device memory";
-        if (device ? fits_device(cost) : fits_host(cost))
+        if (choices_ ? fits : device ? fits_device(cost) : fits_host(cost))
           find(name_of(claim),
                fmt::format("a member does not break {}: {} bytes a device, {} a node", claim.rule,
                            cost.peak_device_bytes, cost.peak_host_bytes_per_node));
@@ -180,7 +188,7 @@ class Verifier {
         return;
       case RegionKind::priced:
       case RegionKind::optimized:
-        if (fits && price < claimed * (1 - relative_rounding))
+        if (fits && price < claimed * (1 - plan_.certificate.gap) * (1 - relative_rounding))
           find(name_of(claim), fmt::format("a member that fits has {}, below the best {}", price, claimed));
         return;
     }
@@ -191,6 +199,7 @@ class Verifier {
   const std::int64_t layers_;
   const cost_models::Estimator estimator_;
   const WrittenOutSpace space_;
+  std::optional<WrittenOutChoices> choices_;
   std::mt19937_64 random_;
   std::deque<ClaimedRegion> regions_;
   std::vector<RegularPlacement> best_;

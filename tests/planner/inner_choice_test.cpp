@@ -9,7 +9,12 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/branch_and_bound.h"
+#include "planner/plan_experiment.h"
+#include "planner/pricing.h"
+#include "planner/space.h"
 #include "planner/stage_partition.h"
+#include "planner/verify_certificate.h"
 #include "planner/written_out_choices.h"
 #include "specs/schedule/generate.h"
 #include "tests/cost_models/model_fixtures.h"
@@ -270,6 +275,84 @@ TEST(InnerChoices, AreCountedExactlyAndTheBestIsFoundWithinItsBound) {
   EXPECT_GT(infeasible, 20);
   EXPECT_GT(recomputed, 100);
   EXPECT_GT(proven, (jobs - infeasible) / 2);
+}
+
+TEST(InnerChoices, AreSearchedTogetherWithTheOuterPoints) {
+  std::mt19937 random(31);
+  int uneven = 0, recomputed = 0, planned = 0;
+  for (int count = 0; count < 60; ++count) {
+    Job job = random_job(random);
+    job.stack.schedules = {ScheduleKind::one_forward_one_backward, ScheduleKind::zero_bubble_h1};
+    job.stack.recomputations = {specs::Recomputation::none, specs::Recomputation::full};
+    job.stack.zero_stages = {1};
+    job.stack.shard_scopes = {specs::ShardScope::world};
+    job.stack.context_parallel = false;
+    specs::Experiment& experiment = job.experiment;
+    experiment.model.layers = 4;
+    experiment.cluster.groups.front().nodes = 1;
+    experiment.cluster.groups.front().node.devices = 4;
+    experiment.training.global_batch = 8;
+    experiment.search.recomputed_layers = {0, 1, 2, 3, 4};
+    experiment.search.tensor = {1, 2};
+    const cost_models::Estimator estimator(experiment);
+    const Space space(experiment, job.stack);
+    Count members = 0;
+    double best = INFINITY;
+    for (const MeshSpace& mesh : space.meshes())
+      space.for_each(mesh, [&](const RegularPlacement& outer) {
+        job.outer = outer;
+        for (const Placement& placement : all_choices(job)) {
+          ++members;
+          const specs::CostBreakdown cost = estimator.estimate(placement);
+          if (cost.peak_device_bytes <= estimator.usable_device_bytes() &&
+              cost.peak_host_bytes_per_node <= estimator.usable_host_bytes())
+            best = std::min(best, cost.step_seconds);
+        }
+      });
+    const EstimatorPricer pricer(experiment, job.stack, estimator);
+    const SearchResult result = branch_and_bound(experiment, space, estimator, pricer);
+    EXPECT_EQ(result.candidates, members);
+    ASSERT_EQ(result.best.has_value(), std::isfinite(best)) << count;
+    if (!result.best) continue;
+    ++planned;
+    const double price = result.best->price.objective;
+    EXPECT_GE(price, best * (1 - 1e-9));
+    EXPECT_LE(price * (1 - result.gap()), best * (1 + 1e-9));
+    EXPECT_LE(result.gap(), 0.005);
+    const Placement placement = pricer.placement(result.best->placement);
+    EXPECT_NEAR(estimator.estimate(placement).step_seconds, price, 1e-9 * price);
+    uneven += !specs::as_regular(placement, 4);
+    for (const specs::PipelineStage& stage : placement.stages)
+      recomputed += stage.recomputation.size() > 1 ? 1 : 0;
+  }
+  EXPECT_GT(planned, 30);
+  EXPECT_GT(uneven + recomputed, 5);
+}
+
+TEST(InnerChoices, AreInTheCertificateAndHeldToIt) {
+  specs::Experiment experiment = cost_models::testing::experiment(
+      cost_models::testing::llama(10, 4096, 32, 32, 11008, 256000), 1, 32, 4096);
+  experiment.model.vocabulary_multiple = 1;
+  experiment.training.steps = 1;
+  experiment.search.recomputed_layers = {0, 1, 2, 3, 4, 5};
+  experiment.search.pipeline = {4};
+  const specs::Result<PlanOutcome> outcome = plan_experiment(experiment);
+  ASSERT_TRUE(outcome.ok());
+  ASSERT_TRUE(outcome.value->plan);
+  const specs::Plan& plan = *outcome.value->plan;
+  VerifyOptions options;
+  options.samples_per_region = 50;
+  const specs::Result<Verification> verification = verify_certificate(plan, options);
+  ASSERT_TRUE(verification.ok());
+  for (const auto& finding : verification->findings)
+    ADD_FAILURE() << finding.region << ": " << finding.message;
+  EXPECT_EQ(verification->counted_candidates, plan.certificate.space_candidates);
+  EXPECT_LE(plan.certificate.gap, 0.005);
+
+  specs::Plan false_plan = plan;
+  std::string& claimed = false_plan.certificate.regions.front().candidates;
+  claimed = Count(Count(claimed) - 1).str();
+  EXPECT_FALSE(verify_certificate(false_plan, options)->findings.empty());
 }
 
 }  // namespace

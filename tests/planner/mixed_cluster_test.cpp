@@ -80,7 +80,8 @@ void for_each_placement(const specs::Experiment& experiment, const Space& space,
     }
   };
   for (const MeshSpace& mesh : space.meshes())
-    mesh.for_each([&](const specs::RegularPlacement& outer) {
+    space.for_each(mesh, [&](const specs::RegularPlacement& outer) {
+      if (outer.order != specs::default_axis_order) return;
       lay_stages(outer);
       lay_replicas(outer);
     });
