@@ -405,7 +405,8 @@ MixedResult plan_mixed_cluster(const specs::Experiment& experiment, const specs:
   certificate.priced_candidates = solved.str();
   certificate.infeasible_candidates = infeasible.str();
   certificate.bounded_candidates = bounded.str();
-  if (result.best) certificate.gap = std::max(0.0, 1 - least / result.step_seconds);
+  // What was not looked at has no bound.
+  if (result.best) certificate.gap = search.complete() ? std::max(0.0, 1 - least / result.step_seconds) : 1;
   return result;
 }
 

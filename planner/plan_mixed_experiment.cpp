@@ -16,6 +16,7 @@ PlanOutcome plan_mixed_experiment(const specs::Experiment& experiment, const spe
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, stack);
   MixedResult result = plan_mixed_cluster(experiment, stack, space, estimator, stop);
+  if (!result.best && !result.certificate.complete) return outcome;
   if (!result.best) {
     Infeasibility& infeasibility = outcome.infeasibility.emplace();
     if (space.meshes().empty())

@@ -52,7 +52,8 @@ void raise_network(specs::ClusterSpec& cluster) {
 
 double step_of_new_optimum(const specs::Experiment& experiment, double otherwise) {
   const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
-  if (!stack) return otherwise;
+  // The branch and bound knows one kind of node.
+  if (!stack || experiment.cluster.groups.size() > 1) return otherwise;
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);
   const SearchResult result =
