@@ -124,6 +124,8 @@ ShardKey shard_key(const specs::RegularPlacement& placement) {
   key.offload = placement.offload;
   key.gradient_bucket_bytes = static_cast<double>(placement.buckets.gradient_bucket_bytes);
   key.local_steps = static_cast<double>(placement.local_steps);
+  key.minimum_message_bytes = static_cast<double>(placement.buckets.minimum_message_bytes);
+  key.prefetch_units = static_cast<double>(placement.buckets.prefetch_units);
   return key;
 }
 
@@ -139,6 +141,8 @@ ShardKey shard_key(const specs::Placement& placement, const specs::PipelineStage
   key.zero = stage.zero;
   key.offload = stage.offload;
   key.gradient_bucket_bytes = static_cast<double>(placement.buckets.gradient_bucket_bytes);
+  key.minimum_message_bytes = static_cast<double>(placement.buckets.minimum_message_bytes);
+  key.prefetch_units = static_cast<double>(placement.buckets.prefetch_units);
   key.local_steps = static_cast<double>(std::max<std::int64_t>(1, placement.local_steps));
   return key;
 }

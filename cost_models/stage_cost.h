@@ -61,6 +61,8 @@ struct ShardKey {
   specs::ZeroTreatment zero;
   specs::StageOffload offload;
   double gradient_bucket_bytes = 0;  ///< 0: the stack's own
+  double minimum_message_bytes = 0;
+  double prefetch_units = 1;
   double local_steps = 1;
   /// Ranks over which dense states are sharded (1 at ZeRO-0).
   double dense_shards(double devices_per_node) const;

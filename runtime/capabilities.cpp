@@ -20,7 +20,7 @@ specs::StackSpec make_capabilities() {
   stack.recomputations = {specs::Recomputation::none, specs::Recomputation::selective,
                           specs::Recomputation::full};
   stack.attention = {specs::AttentionImplementation::unfused, specs::AttentionImplementation::flash};
-  stack.zero_stages = {0, 1, 2};
+  stack.zero_stages = {0, 1, 2, 3};
   stack.zero_stage_with_pipeline = 1;
   stack.zero_with_pipeline_reason = "gradients must stay whole over all micro-batches of a step";
   stack.shard_scopes = {specs::ShardScope::world, specs::ShardScope::node};
@@ -34,6 +34,7 @@ specs::StackSpec make_capabilities() {
   stack.cuts_inside_layers = true;
   stack.cpu_devices = true;
   stack.overlaps_gradient_reduction = true;
+  stack.overlaps_parameter_gather = true;
   return stack;
 }
 

@@ -40,6 +40,8 @@ void declare(CLI::App& app, DsrunArguments& arguments) {
       ->excludes(resume);
   app.add_flag("--dry-run", arguments.dry_run,
                "start the ranks, connect them, build the model, and train nothing");
+  app.add_flag("--debug-sync", arguments.debug_synchronise,
+               "wait for all communication after each backward pass, to see where an error comes from");
   app.add_option("--log-level", arguments.log_level, "of the log files")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();

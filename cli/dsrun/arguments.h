@@ -24,6 +24,7 @@ struct DsrunArguments {
   bool resume = false;
   bool overwrite = false;
   bool dry_run = false;
+  bool debug_synchronise = false;
   bool probe = false;
   std::optional<std::string> probe_file;
   std::string log_level = "info";

@@ -59,6 +59,7 @@ specs::Result<runtime::RunOptions> read_options(const DsrunArguments& arguments)
   options.steps = arguments.steps;
   options.directory_use = {
       .resume = arguments.resume, .overwrite = arguments.overwrite, .dry_run = arguments.dry_run};
+  options.debug_synchronise = arguments.debug_synchronise;
   options.log_level = arguments.log_level;
   options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(1000 * arguments.timeout_seconds));
   result.value = std::move(options);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <type_traits>
 #include <utility>
 
 #include "runtime/comm/process_group.h"
@@ -41,16 +42,25 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
   return tensor.numel() * static_cast<std::int64_t>(tensor.element_size());
 }
 
+bool is_gloo(const c10d::Backend& backend) { return backend.getBackendName() == "gloo"; }
+
+at::Tensor slice(const at::Tensor& buffer, std::int64_t index, std::int64_t slices) {
+  const std::int64_t length = buffer.numel() / slices;
+  return buffer.view({-1}).narrow(0, index * length, length);
+}
+
 c10d::ReduceOp native(Reduction reduction) {
   return reduction == Reduction::max ? c10d::ReduceOp::MAX : c10d::ReduceOp::SUM;
 }
 
 }  // namespace
 
+using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
+
 struct PendingWork::State {
   CallSite site;
   std::vector<at::Tensor> tensors;  ///< kept alive until the work is done
-  c10::intrusive_ptr<c10d::Work> work;
+  Works works;
 };
 
 PendingWork::PendingWork() = default;
@@ -63,7 +73,7 @@ void PendingWork::wait() {
   if (!state_) return;
   const std::unique_ptr<State> state = std::move(state_);
   try {
-    state->work->wait();
+    for (const auto& work : state->works) work->wait();
   } catch (const std::exception& error) {
     state->site.fail(first_line(error));
   }
@@ -81,7 +91,10 @@ PendingWork launch(const std::shared_ptr<ProcessGroup>& group, Traffic& traffic,
   auto state = std::make_unique<PendingWork::State>();
   state->tensors = std::move(tensors);
   try {
-    state->work = start(*group->backend, state->tensors);
+    if constexpr (std::is_same_v<decltype(start(*group->backend, state->tensors)), Works>)
+      state->works = start(*group->backend, state->tensors);
+    else
+      state->works.push_back(start(*group->backend, state->tensors));
   } catch (const std::exception& error) {
     site.fail(first_line(error));
   }
@@ -134,6 +147,40 @@ PendingWork Communicator::reduce_scatter_into_async(const at::Tensor& output, co
                                size()};
   return launch(group_, *traffic_, call, {output, input}, [](c10d::Backend& backend, auto& tensors) {
     return backend.reduce_scatter_single(tensors[0], tensors[1]);
+  });
+}
+
+PendingWork Communicator::reduce_scatter_in_place_async(const at::Tensor& buffer) const {
+  if (!group_) return {};
+  const CommunicationCall call{label_, CommunicationOp::reduce_scatter, buffer.scalar_type(),
+                               bytes_of(buffer), size()};
+  return launch(group_, *traffic_, call, {buffer}, [&](c10d::Backend& backend, auto& tensors) {
+    // Gloo's own reduce-scatter is an all-reduce of a copy.
+    if (is_gloo(backend)) return backend.allreduce(tensors);
+    at::Tensor mine = slice(tensors[0], rank_, size());
+    return backend.reduce_scatter_single(mine, tensors[0]);
+  });
+}
+
+PendingWork Communicator::all_gather_in_place_async(const at::Tensor& buffer) const {
+  if (!group_) return {};
+  const CommunicationCall call{label_, CommunicationOp::all_gather, buffer.scalar_type(), bytes_of(buffer),
+                               size()};
+  return launch(group_, *traffic_, call, {buffer}, [&](c10d::Backend& backend, auto& tensors) {
+    Works works;
+    if (!is_gloo(backend)) {
+      at::Tensor mine = slice(tensors[0], rank_, size());
+      works.push_back(backend.all_gather_single(tensors[0], mine));
+      return works;
+    }
+    // Gloo's own all-gather goes through another buffer of all slices.
+    for (std::int64_t root = 0; root < size(); ++root) {
+      std::vector<at::Tensor> one{slice(tensors[0], root, size())};
+      c10d::BroadcastOptions options;
+      options.rootRank = root;
+      works.push_back(backend.broadcast(one, options));
+    }
+    return works;
   });
 }
 

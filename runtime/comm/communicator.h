@@ -72,6 +72,11 @@ class Communicator {
   [[nodiscard]] PendingWork all_gather_into_async(const at::Tensor& output, const at::Tensor& input) const;
   [[nodiscard]] PendingWork reduce_scatter_into_async(const at::Tensor& output,
                                                       const at::Tensor& input) const;
+  /// Of a buffer of `size()` equal slices, without memory of its own: this rank's slice becomes the sum over
+  /// the ranks, the other slices are undefined afterwards.
+  [[nodiscard]] PendingWork reduce_scatter_in_place_async(const at::Tensor& buffer) const;
+  /// Likewise: every rank has filled its own slice, and has all of them afterwards.
+  [[nodiscard]] PendingWork all_gather_in_place_async(const at::Tensor& buffer) const;
   [[nodiscard]] PendingWork send(const at::Tensor& tensor, std::int64_t peer, int tag) const;
   [[nodiscard]] PendingWork receive(const at::Tensor& tensor, std::int64_t peer, int tag) const;
 

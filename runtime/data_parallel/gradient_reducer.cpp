@@ -100,9 +100,10 @@ void GradientReducer::reduce_tied() {
 }
 
 void GradientReducer::reduce_stage(std::int64_t stage) {
+  // Nothing whole is held during the next forward pass.
+  if (shards_gradients()) return synchronise();
   for (std::size_t i = 0; i < progress_.size(); ++i)
-    if (registry_.buckets()[i].unit.stage == stage && !shards_gradients() && progress_[i].journeys == 0)
-      launch(i);
+    if (registry_.buckets()[i].unit.stage == stage && progress_[i].journeys == 0) launch(i);
 }
 
 void GradientReducer::finish() {
@@ -126,8 +127,7 @@ void GradientReducer::launch(std::size_t index) {
                         " are reduced before they are complete");
   if (on_launch) on_launch(index);
   sum_partial(bucket);
-  Journey journey{index, {}, {}};
-  journey.work = reduce(index, journey.arrival);
+  Journey journey{index, bucket.gradients, reduce(index)};
   ++progress.journeys;
   if (whole_on_arrival() && handover_) {
     hand_over(index, std::move(journey.work));
@@ -139,34 +139,32 @@ void GradientReducer::launch(std::size_t index) {
   if (progress.journeys < micro_batches_) expect_contributions(index);
 }
 
-PendingWork GradientReducer::reduce(std::size_t index, at::Tensor& arrival) const {
+PendingWork GradientReducer::reduce(std::size_t index) const {
   const Bucket& bucket = registry_.buckets()[index];
-  if (options_.sharding.stage == 0)
-    return left_out(index) ? PendingWork() : options_.sharding.holders->all_reduce_async(bucket.gradients);
-  at::Tensor target = bucket.gradient_shard;
-  if (progress_[index].journeys > 0) {
-    const MemoryClassScope scope(specs::MemoryClass::communication_buckets);
-    target = arrival = at::empty({bucket.shard.size()}, bucket.gradients.options());
-  }
-  if (!left_out(index)) return options_.sharding.shard->reduce_scatter_into_async(target, bucket.gradients);
-  if (shards_gradients()) target.copy_(bucket.gradients.narrow(0, bucket.shard.begin, bucket.shard.size()));
-  return {};
+  if (options_.faults.skip_data_reduction && index == 0) return {};
+  return options_.sharding.stage == 0
+             ? options_.sharding.holders->all_reduce_async(bucket.gradients)
+             : options_.sharding.shard->reduce_scatter_in_place_async(bucket.gradients);
 }
 
 void GradientReducer::arrive() {
   Journey journey = std::move(travelling_.front());
   travelling_.pop_front();
   journey.work.wait();
-  if (shards_gradients()) --whole_buckets_;
   if (options_.sharding.stage == 0) return;
-  const at::Tensor& shard = registry_.buckets()[journey.bucket].gradient_shard;
-  const at::Tensor& arrived = journey.arrival.defined() ? journey.arrival : shard;
-  if (options_.faults.mean_over_shards) arrived.div_(options_.sharding.shard->size());
-  if (journey.arrival.defined()) {
-    if (options_.faults.last_micro_batch_only) shard.zero_();
-    shard.add_(arrived);
+  const Bucket& bucket = registry_.buckets()[journey.bucket];
+  const at::Tensor& shard = bucket.gradient_shard;
+  const at::Tensor sum = journey.whole.narrow(0, bucket.shard.begin, bucket.shard.size());
+  if (options_.faults.mean_over_shards) sum.div_(options_.sharding.shard->size());
+  std::int64_t& arrived = progress_[journey.bucket].arrived;
+  if (shards_gradients()) {
+    --whole_buckets_;
+    if (arrived == 0 || options_.faults.last_micro_batch_only)
+      shard.copy_(sum);
+    else
+      shard.add_(sum);
   }
-  if (++progress_[journey.bucket].arrived < journeys_a_step()) return;
+  if (++arrived < journeys_a_step()) return;
   PendingWork work;
   if (!options_.faults.skip_node_reduction) work = options_.sharding.holders->all_reduce_async(shard);
   if (handover_)

@@ -51,8 +51,8 @@ class GradientReducer final : public GradientListener {
 
   /// The sum of a tied table's gradient over first and last stage.
   void reduce_tied();
-  /// Starts what has not been started of a stage, whose contributions (with ZeRO 2 and 3: of one more
-  /// micro-batch) must all have come.
+  /// Starts what has not been started of a stage, whose contributions must all have come. With ZeRO 2 and 3,
+  /// after each micro-batch: waits for what travels.
   void reduce_stage(std::int64_t stage);
   /// Waits for what travels.
   void synchronise();
@@ -75,7 +75,7 @@ class GradientReducer final : public GradientListener {
   /// A reduction under way.
   struct Journey {
     std::size_t bucket = 0;
-    at::Tensor arrival;  ///< undefined: the bucket's own memory
+    at::Tensor whole;  ///< the bucket's gradients, of which this rank's slice becomes the sum
     PendingWork work;
   };
 
@@ -83,7 +83,6 @@ class GradientReducer final : public GradientListener {
   /// Micro-batches that a bucket gathers before it travels.
   std::int64_t micro_batches_a_journey() const { return shards_gradients() ? 1 : micro_batches_; }
   std::int64_t journeys_a_step() const { return shards_gradients() ? micro_batches_ : 1; }
-  bool left_out(std::size_t bucket) const { return options_.faults.skip_data_reduction && bucket == 0; }
   /// Whether a bucket is whole once its own reduction has ended, with nothing to be done on arrival.
   bool whole_on_arrival() const {
     const Sharding& sharding = options_.sharding;
@@ -91,7 +90,7 @@ class GradientReducer final : public GradientListener {
   }
   void expect_contributions(std::size_t bucket);
   void launch(std::size_t bucket);
-  PendingWork reduce(std::size_t bucket, at::Tensor& arrival) const;
+  PendingWork reduce(std::size_t bucket) const;
   void sum_partial(const Bucket& bucket) const;
   void arrive();
   void hand_over(std::size_t bucket, PendingWork last);

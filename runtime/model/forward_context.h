@@ -8,6 +8,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "runtime/model/unit_pass.h"
+
 namespace runtime {
 
 /// Sequences of one replica that travel together. int64 [sequences, length]; a negative target is not
@@ -49,6 +51,7 @@ struct ForwardContext {
   double loss_weight = 1;  ///< of each target token: 1 / target tokens of the global batch, × loss scale
   bool training = true;    ///< false: no dropout, no gradients
   bool other_masks_on_replay = false;  ///< fault injection
+  UnitPassListener* units = nullptr;   ///< told of each unit's passes; may be null
   WeightGradientQueue weight_gradients;
 
   std::int64_t tokens() const { return sequences * length; }

@@ -12,6 +12,9 @@ namespace runtime {
 
 namespace {
 
+/// Of the units that a `UnitPassListener` is told of.
+constexpr std::int64_t embedding_unit = 0;
+
 /// Rows of the table when neither model nor placement says otherwise: Megatron's 128 per rank.
 constexpr std::int64_t default_vocabulary_multiple = 128;
 
@@ -90,7 +93,8 @@ StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& 
       builder.model().tied_embeddings
           ? output
           : layout_on_this_rank(builder, specs::OutputLayerMode::vocabulary_parallel);
-  if (stage.units.contains(specs::embedding_unit())) build_embedding(builder, embedding, !whole);
+  if (stage.units.contains(specs::embedding_unit()))
+    build_embedding(builder.for_unit(embedding_unit), embedding, !whole);
   std::int64_t touched = 0;
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const bool attends = stage.units.contains(specs::attention_unit(layer));
@@ -100,12 +104,18 @@ StageModel::StageModel(const StageBuilder& builder, const specs::PipelineStage& 
     if (!treatment.joins_previous) layers_.emplace_back();
     LayerGroup& group = layers_.back();
     group.recomputed = treatment.recomputed;
+    Layer& here = group.layers.emplace_back();
+    here.unit = 1 + layer;
+    const StageBuilder unit = builder.for_unit(here.unit);
     if (attends)
-      group.units.push_back(
-          std::make_unique<AttentionUnit>(builder, layer, rotary, treatment.attention_core));
-    if (feeds) group.units.push_back(std::make_unique<FeedForwardUnit>(builder, layer));
+      here.halves.push_back(std::make_unique<AttentionUnit>(unit, layer, rotary, treatment.attention_core));
+    if (feeds) here.halves.push_back(std::make_unique<FeedForwardUnit>(unit, layer));
   }
-  if (stage.units.contains(specs::output_unit(layers))) build_output(builder, output, !whole);
+  if (!stage.units.contains(specs::output_unit(layers))) return;
+  const bool shares_table = builder.model().tied_embeddings &&
+                            builder.registry().find_block(builder.names().embedding()) != nullptr;
+  gathered_output_unit_ = shares_table ? embedding_unit : 1 + layers;
+  build_output(builder.for_unit(gathered_output_unit_), output, !whole);
 }
 
 void StageModel::build_embedding(const StageBuilder& builder, const VocabularyLayout& layout,
@@ -138,9 +148,11 @@ void StageModel::build_output(const StageBuilder& builder, const VocabularyLayou
 }
 
 at::Tensor StageModel::embed(const ForwardContext& context) const {
+  if (context.units != nullptr) context.units->forward_begins(embedding_unit);
   at::Tensor stream = embedding_->forward(context);
   if (positions_ != nullptr)
     stream.add_(positions_->value().index_select(0, row_positions(tensor_, sequence_parallel_, context)));
+  if (context.units != nullptr) context.units->forward_ends(embedding_unit);
   return stream;
 }
 
@@ -163,36 +175,66 @@ at::Tensor StageModel::run_layers(const at::Tensor& stream, ForwardContext& cont
     const auto body = [&group, &context, &observer](const at::Tensor& input, bool replay) {
       if (replay && context.other_masks_on_replay) ++context.step;
       at::Tensor output = input;
-      for (const auto& unit : group.units) {
-        output = unit->forward(output, context);
-        if (!replay && observer) observer(unit->unit(), output);  // gone when it is replayed
+      for (const Layer& layer : group.layers) {
+        output = enter_unit(output, layer.unit, context);
+        for (const auto& half : layer.halves) {
+          output = half->forward(output, context);
+          if (!replay && observer) observer(half->unit(), output);  // gone when it is replayed
+        }
+        output = leave_unit(output, layer.unit, context);
       }
       return output;
     };
     x = group.recomputed && context.training ? recompute(x, body) : body(x, false);
   }
-  if (final_norm_) x = final_norm_->forward(x);
   return x;
 }
 
 at::Tensor StageModel::forward(const at::Tensor& stream, ForwardContext& context,
                                const UnitObserver& observer) const {
-  const at::Tensor x = run_layers(stream, context, observer);
+  at::Tensor x = run_layers(stream, context, observer);
   if (!loss_) return x;
+  x = enter_unit(x, gathered_output_unit_, context);
+  if (final_norm_) x = final_norm_->forward(x);
   const at::Tensor loss = loss_->forward(x, context);
   if (observer) observer(output_unit_, loss);
-  return loss;
+  return leave_unit(loss, gathered_output_unit_, context);
 }
 
 at::Tensor StageModel::logits(const at::Tensor& stream, ForwardContext& context) const {
-  return loss_->logits(run_layers(stream, context, {}));
+  at::Tensor x = enter_unit(run_layers(stream, context, {}), gathered_output_unit_, context);
+  if (final_norm_) x = final_norm_->forward(x);
+  return leave_unit(loss_->logits(x), gathered_output_unit_, context);
 }
 
 std::vector<UnitPasses> StageModel::passes() const {
   std::vector<UnitPasses> all;
   for (const LayerGroup& group : layers_)
-    for (const auto& unit : group.units) all.push_back({unit->unit(), unit->passes(), unit->core_passes()});
+    for (const Layer& layer : group.layers)
+      for (const auto& unit : layer.halves)
+        all.push_back({unit->unit(), unit->passes(), unit->core_passes()});
   return all;
+}
+
+UnitUses StageModel::forward_uses() const {
+  UnitUses uses;
+  if (embedding_) uses.push_back({embedding_unit, UnitUse::Kind::forward});
+  for (const LayerGroup& group : layers_)
+    for (const Layer& layer : group.layers) uses.push_back({layer.unit, UnitUse::Kind::forward});
+  if (loss_) uses.push_back({gathered_output_unit_, UnitUse::Kind::forward});
+  return uses;
+}
+
+UnitUses StageModel::backward_uses() const {
+  UnitUses uses;
+  if (loss_) uses.push_back({gathered_output_unit_, UnitUse::Kind::backward});
+  for (auto group = layers_.rbegin(); group != layers_.rend(); ++group) {
+    if (group->recomputed)
+      for (const Layer& layer : group->layers) uses.push_back({layer.unit, UnitUse::Kind::recomputation});
+    for (auto layer = group->layers.rbegin(); layer != group->layers.rend(); ++layer)
+      uses.push_back({layer->unit, UnitUse::Kind::backward});
+  }
+  return uses;
 }
 
 }  // namespace runtime

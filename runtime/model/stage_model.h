@@ -40,6 +40,11 @@ class StageModel {
   at::Tensor embed(const ForwardContext& context) const;
   void embed_backward(const at::Tensor& stream_gradient, const ForwardContext& context) const;
 
+  /// The units whose parameters a forward pass reads, and a backward pass with the recomputation in it, in
+  /// order.
+  UnitUses forward_uses() const;
+  UnitUses backward_uses() const;
+
   /// From the stream to the stream, or to the scalar loss where the stage has the output layer.
   at::Tensor forward(const at::Tensor& stream, ForwardContext& context,
                      const UnitObserver& observer = {}) const;
@@ -51,9 +56,14 @@ class StageModel {
   at::Tensor logits(const at::Tensor& stream, ForwardContext& context) const;
 
  private:
-  /// Units that are treated as one: of one layer in this stage, or of those between two checkpoints.
+  /// What of a layer is in this stage.
+  struct Layer {
+    std::int64_t unit = 0;
+    std::vector<std::unique_ptr<TransformerUnit>> halves;
+  };
+  /// Layers that are treated as one: those between two checkpoints.
   struct LayerGroup {
-    std::vector<std::unique_ptr<TransformerUnit>> units;
+    std::vector<Layer> layers;
     bool recomputed = false;
   };
 
@@ -69,6 +79,7 @@ class StageModel {
   ParameterBlock* positions_ = nullptr;
   std::optional<Dropout> embedding_dropout_;
   std::vector<LayerGroup> layers_;
+  std::int64_t gathered_output_unit_ = 0;  ///< for a `UnitPassListener`
   std::unique_ptr<Norm> final_norm_;
   std::optional<VocabularyLoss> loss_;
 };

@@ -127,7 +127,7 @@ void Optimizer::publish(std::size_t index) {
   const bool holds_whole = sharding_.stage == 1 || sharding_.stage == 2;
   if (!holds_whole || options_.skip_gather) return;
   const Bucket& bucket = registry_.buckets()[index];
-  gathers_.push_back(sharding_.shard->all_gather_into_async(bucket.values, bucket.value_shard));
+  gathers_.push_back(sharding_.shard->all_gather_in_place_async(bucket.values));
 }
 
 void Optimizer::publish_all() {

@@ -26,6 +26,7 @@ PipelineExecutor::PipelineExecutor(const specs::Schedule& lowered, const Mesh& m
 double PipelineExecutor::run(const PipelineInput& input) {
   input_ = &input;
   loss_ = 0;
+  if (gatherer_ != nullptr) gatherer_->begin(passes());
   for (const specs::Action& action :
        schedule_.rank_actions[static_cast<std::size_t>(mesh_.pipeline_rank())]) {
     if (on_action) on_action(action);
@@ -45,11 +46,13 @@ void PipelineExecutor::perform(const specs::Action& action) {
       return forward(key);
     case specs::ActionKind::backward:
       backward(key, false);
+      if (synchronises) synchronise();
       return finish(key);
     case specs::ActionKind::input_gradient:
       return backward(key, true);
     case specs::ActionKind::weight_gradient:
       weight_gradient(key);
+      if (synchronises) synchronise();
       return finish(key);
     case specs::ActionKind::send_activation: {
       Passage& passage = passages_.at(key);
@@ -71,12 +74,40 @@ void PipelineExecutor::perform(const specs::Action& action) {
       return reducer_.reduce_stage(action.stage);
     case specs::ActionKind::reduce_tied:
       return reducer_.reduce_tied();
+    case specs::ActionKind::gather_parameters:
+      if (gatherer_ != nullptr) gatherer_->gather_ahead();
+      return;
+    case specs::ActionKind::release_parameters:
+      return;  // each unit when its pass is done
     default:
       TORCH_CHECK(false, "the executor cannot perform the action ", specs::name_of(action.kind));
   }
 }
 
-ForwardContext PipelineExecutor::make_context(std::int32_t micro_batch, bool training) const {
+void PipelineExecutor::gather_with(UnitGatherer& gatherer) {
+  gatherer_ = &gatherer;
+  listeners_.add(gatherer);
+}
+
+std::vector<UnitUses> PipelineExecutor::passes() const {
+  std::vector<UnitUses> passes;
+  for (const specs::Action& action :
+       schedule_.rank_actions[static_cast<std::size_t>(mesh_.pipeline_rank())]) {
+    const StageModel& stage = *stages_[static_cast<std::size_t>(action.stage)];
+    if (action.kind == specs::ActionKind::forward) passes.push_back(stage.forward_uses());
+    if (action.kind == specs::ActionKind::backward || action.kind == specs::ActionKind::input_gradient)
+      passes.push_back(stage.backward_uses());
+  }
+  return passes;
+}
+
+void PipelineExecutor::synchronise() {
+  reducer_.synchronise();
+  activation_sent_.wait();
+  gradient_sent_.wait();
+}
+
+ForwardContext PipelineExecutor::make_context(std::int32_t micro_batch, bool training) {
   const auto index = static_cast<std::size_t>(micro_batch);
   ForwardContext context;
   context.batch = &(*input_->micro_batches)[index];
@@ -86,6 +117,7 @@ ForwardContext PipelineExecutor::make_context(std::int32_t micro_batch, bool tra
   context.loss_weight = input_->loss_weights[index];
   context.training = training;
   context.other_masks_on_replay = other_masks_on_replay;
+  context.units = listeners_.empty() ? nullptr : &listeners_;
   return context;
 }
 
@@ -175,6 +207,15 @@ int PipelineExecutor::tag(Key key, int direction) const {
 double PipelineExecutor::evaluate(const PipelineInput& input) {
   const c10::AutoGradMode no_gradients(false);
   input_ = &input;
+  if (gatherer_ != nullptr) {
+    std::vector<UnitUses> passes;
+    for (const StageModel* stage : stages_)
+      if (stage != nullptr) passes.push_back(stage->forward_uses());
+    const std::size_t stages = passes.size();
+    for (std::size_t i = stages; i < stages * input.micro_batches->size(); ++i)
+      passes.push_back(passes[i % stages]);
+    gatherer_->begin(passes);
+  }
   double loss = 0;
   for (std::int32_t micro_batch = 0; micro_batch < static_cast<std::int32_t>(input.micro_batches->size());
        ++micro_batch) {

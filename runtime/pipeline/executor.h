@@ -11,6 +11,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "runtime/data_parallel/gradient_reducer.h"
+#include "runtime/data_parallel/unit_gatherer.h"
 #include "runtime/mesh/mesh.h"
 #include "runtime/model/forward_context.h"
 #include "runtime/model/stage_model.h"
@@ -45,6 +46,14 @@ class PipelineExecutor {
   /// Forward alone, stage after stage, without schedule or gradients: the sum of the weighted losses.
   double evaluate(const PipelineInput& input);
 
+  /// With ZeRO 3: gathers the units' parameters in the order in which the schedule uses them. It must outlive
+  /// the executor.
+  void gather_with(UnitGatherer& gatherer);
+  /// Told of the passes through every unit, for traces and tests. It must outlive the executor.
+  void listen(UnitPassListener& listener) { listeners_.add(listener); }
+  /// Waits for all communication under way after each backward pass.
+  bool synchronises = false;
+
   /// Called before each action, for traces and tests.
   std::function<void(const specs::Action&)> on_action;
   /// Called by `evaluate`.
@@ -66,6 +75,30 @@ class PipelineExecutor {
     PendingWork work;
   };
 
+  /// Tells several.
+  class Listeners final : public UnitPassListener {
+   public:
+    void add(UnitPassListener& listener) { all_.push_back(&listener); }
+    bool empty() const { return all_.empty(); }
+    void forward_begins(std::int64_t unit) override {
+      for (UnitPassListener* listener : all_) listener->forward_begins(unit);
+    }
+    void forward_ends(std::int64_t unit) override {
+      for (UnitPassListener* listener : all_) listener->forward_ends(unit);
+    }
+    void backward_begins(std::int64_t unit) override {
+      for (UnitPassListener* listener : all_) listener->backward_begins(unit);
+    }
+    void backward_ends(std::int64_t unit) override {
+      for (UnitPassListener* listener : all_) listener->backward_ends(unit);
+    }
+
+   private:
+    std::vector<UnitPassListener*> all_;
+  };
+
+  std::vector<UnitUses> passes() const;
+  void synchronise();
   void perform(const specs::Action& action);
   void forward(Key key);
   void backward(Key key, bool defer_weights);
@@ -75,7 +108,7 @@ class PipelineExecutor {
   void send(PendingWork& previous, const at::Tensor& tensor, Key key, std::int32_t to_stage, int direction);
   at::Tensor take(std::map<Key, Arrival>& from, Key key);
 
-  ForwardContext make_context(std::int32_t micro_batch, bool training) const;
+  ForwardContext make_context(std::int32_t micro_batch, bool training);
   at::Tensor stream_like(const ForwardContext& context) const;
   bool on_this_rank(std::int32_t stage) const;
   int tag(Key key, int direction) const;
@@ -85,6 +118,8 @@ class PipelineExecutor {
   std::vector<const StageModel*> stages_;
   GradientReducer& reducer_;
   StreamShape stream_;
+  UnitGatherer* gatherer_ = nullptr;
+  Listeners listeners_;
 
   const PipelineInput* input_ = nullptr;
   double loss_ = 0;

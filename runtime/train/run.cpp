@@ -161,7 +161,8 @@ class TrainingRun {
     TrainerSpec spec{options_.plan.inputs.model, training(), options_.plan.placement, options_.schedule};
     if (const std::vector<std::string> refusals = training_refusals(spec); !refusals.empty())
       throw RunError(exit_bad_input, fmt::format("{}", fmt::join(refusals, "\n")));
-    trainer_ = std::make_unique<Trainer>(std::move(spec), *mesh_);
+    trainer_ = std::make_unique<Trainer>(std::move(spec), *mesh_,
+                                         TrainerOptions{.debug_synchronise = options_.debug_synchronise});
     log_.info(fmt::format("model built; {} tensor bytes", tensor_memory().current_bytes));
   }
 

@@ -28,6 +28,7 @@ struct RunOptions {
   /// Resume: from the newest whole checkpoint, where there is one. Dry run: connect, build the model, train
   /// nothing.
   RunDirectoryUse directory_use;
+  bool debug_synchronise = false;  ///< wait for all communication after each backward pass
   std::string log_level = "info";
   std::chrono::milliseconds timeout{600000};  ///< of each collective
 };

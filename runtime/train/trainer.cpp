@@ -97,6 +97,13 @@ void Trainer::build() {
   executor_ = std::make_unique<PipelineExecutor>(spec_.schedule, mesh_, std::move(by_stage), *reducer_,
                                                  StreamShape{model.hidden, rows_shared, type});
   executor_->other_masks_on_replay = options_.faults.other_masks_on_replay;
+  executor_->synchronises = options_.debug_synchronise;
+  if (sharding_.stage < 3) return;
+  const specs::PipelineStage& stage = spec_.placement.stages.front();
+  gatherer_ = std::make_unique<UnitGatherer>(
+      registry_, *sharding_.shard,
+      UnitGatherer::Options{spec_.placement.buckets.prefetch_units, stage.zero.kept_units, options_.faults});
+  executor_->gather_with(*gatherer_);
 }
 
 std::int64_t Trainer::target_tokens(const std::vector<MicroBatch>& micro_batches) const {
@@ -171,7 +178,7 @@ double Trainer::evaluate(const std::vector<MicroBatch>& micro_batches) {
 
 at::Tensor Trainer::logits(const MicroBatch& batch) const {
   TORCH_CHECK(stages_.size() == 1 && stages_[0]->has_embedding() && stages_[0]->has_output() &&
-                  mesh_.tensor().size() == 1,
+                  mesh_.tensor().size() == 1 && sharding_.stage < 3,
               "logits of a model that is spread over ranks");
   const c10::AutoGradMode no_gradients(false);
   ForwardContext context;

@@ -38,6 +38,7 @@ struct TrainerOptions {
   /// Called on every rank once the gradients of a step are whole, before anything is decided: for tests that
   /// spoil some.
   std::function<void(Trainer&)> on_gradients;
+  bool debug_synchronise = false;  ///< wait for all communication after each backward pass
 };
 
 /// Why the runtime cannot build this model, or cut it so, one sentence each; empty where it can. What the
@@ -78,6 +79,7 @@ class Trainer {
   const Optimizer& optimizer() const { return *optimizer_; }
   LossScaler& loss_scaler() { return *loss_scaler_; }
   GradientReducer& reducer() { return *reducer_; }
+  const UnitGatherer* gatherer() const { return gatherer_.get(); }
   PipelineExecutor& executor() { return *executor_; }
   const Sharding& sharding() const { return sharding_; }
   /// Those of this rank.
@@ -98,6 +100,7 @@ class Trainer {
   std::unique_ptr<RotaryTable> rotary_;
   std::vector<std::unique_ptr<StageModel>> stages_;
   std::unique_ptr<GradientReducer> reducer_;
+  std::unique_ptr<UnitGatherer> gatherer_;  ///< with ZeRO 3
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<LossScaler> loss_scaler_;
   std::unique_ptr<PipelineExecutor> executor_;

@@ -208,6 +208,22 @@ TEST_F(Dsrun, EverySchedulePlannedForTwoStagesGivesTheSameLosses) {
   }
 }
 
+TEST_F(Dsrun, EveryZeroStageGivesTheSameLossesAndGoesOnFromTheCheckpointOfTheOneBefore) {
+  ASSERT_EQ(train({.data = 2, .steps = 5})->wait(), 0);
+  const std::vector<double> losses = losses_of(run_directory());
+  const SmallPlan first{.data = 2, .steps = 5};
+  ASSERT_EQ(train(first, {"--overwrite", "--steps", "1"})->wait(), 0);
+  for (const std::int64_t stage : {3, 2, 1, 3}) {
+    const std::size_t done = losses_of(run_directory()).size();
+    const SmallPlan plan{.data = 2, .zero_stage = stage, .steps = 5};
+    const auto process = train(plan, {"--resume", "--debug-sync", "--steps", std::to_string(done + 1)});
+    ASSERT_EQ(process->wait(), 0) << process->errors();
+  }
+  ASSERT_EQ(losses_of(run_directory()).size(), losses.size());
+  for (std::size_t step = 0; step < losses.size(); ++step)
+    EXPECT_NEAR(losses_of(run_directory())[step], losses[step], 1e-5) << step;
+}
+
 TEST_F(Dsrun, ADryRunConnectsTheRanksAndTrainsNothing) {
   const auto process = train({.data = 2}, {"--dry-run"});
   ASSERT_EQ(process->wait(), 0) << process->errors();

@@ -89,7 +89,7 @@ TEST_F(Bitwise, ShardedOptimizerStatesChangeNothing) {
 TEST_F(Bitwise, EveryZeroStageIsTheSameWithoutAccumulation) {
   for (const TinyModel model : {TinyModel::gpt, TinyModel::llama})
     for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16})
-      for (const std::int64_t stage : {1, 2}) {
+      for (const std::int64_t stage : {1, 2, 3}) {
         TrainingCase whole = two_replicas(0, 1);
         whole.model = model;
         whole.precision = precision;
@@ -97,6 +97,36 @@ TEST_F(Bitwise, EveryZeroStageIsTheSameWithoutAccumulation) {
         sharded.zero.stage = stage;
         expect_same(whole, sharded);
       }
+}
+
+TEST_F(Bitwise, ShardedParametersAreThoseOfShardedGradientsUnderAnyAccumulation) {
+  for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16})
+    for (const std::int64_t micro_batches : {1, 2, 6}) {
+      TrainingCase gradients = two_replicas(2, micro_batches);
+      gradients.precision = precision;
+      TrainingCase parameters = gradients;
+      parameters.zero.stage = 3;
+      expect_same(gradients, parameters);
+    }
+}
+
+TEST_F(Bitwise, PrefetchKeptUnitsRecomputationAndSynchronisingChangeNothing) {
+  TrainingCase plain = two_replicas(3, 2);
+  plain.dropout = 0.1;
+  for (const std::int64_t prefetch : {0, 3})
+    for (const std::int64_t kept : {0, 2, 9}) {
+      TrainingCase other = plain;
+      other.buckets.prefetch_units = prefetch;
+      other.zero.kept_units = kept;
+      expect_same(plain, other);
+    }
+  TrainingCase recomputed = plain, synchronised = plain, one_by_one = plain;
+  recomputed.recomputation = specs::Recomputation::full;
+  expect_same(plain, recomputed);
+  synchronised.debug_synchronise = true;
+  expect_same(plain, synchronised);
+  one_by_one.overlap_reduction = false;
+  expect_same(plain, one_by_one);
 }
 
 TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {
@@ -107,7 +137,7 @@ TEST_F(Bitwise, WhereTheOptimizersStateLiesChangesNothing) {
       expect_same(on_device, offloaded);
     }
   };
-  for (const std::int64_t zero_stage : {0, 1, 2})
+  for (const std::int64_t zero_stage : {0, 1, 2, 3})
     for (const specs::Precision precision :
          {specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16}) {
       TrainingCase training = base(1, 1, 2);

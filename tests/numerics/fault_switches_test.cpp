@@ -85,5 +85,44 @@ TEST_F(FaultSwitch, PaddingRowsThatTakeProbabilityAreNoticed) {
   expect_noticed(placement(2, 1, 1), [](FaultSwitches& faults) { faults.unmasked_padding = true; });
 }
 
+TEST_F(FaultSwitch, PaddingInTheNormIsNoticed) {
+  for (const std::int64_t stage : {2, 3}) {
+    TrainingCase training = placement(1, 1, 4);
+    training.micro_batches = 3;
+    training.zero.stage = stage;
+    expect_noticed(training, [](FaultSwitches& faults) { faults.padding_in_norm = true; });
+  }
+}
+
+TEST_F(FaultSwitch, AShardThatKeepsTheLastMicroBatchAloneIsNoticed) {
+  for (const std::int64_t stage : {2, 3}) {
+    TrainingCase training = placement(1, 1, 2);
+    training.zero.stage = stage;
+    expect_noticed(training, [](FaultSwitches& faults) { faults.last_micro_batch_only = true; });
+  }
+}
+
+TEST_F(FaultSwitch, AMeanOverShardsIsNoticed) {
+  for (const std::int64_t stage : {1, 2, 3}) {
+    TrainingCase training = placement(1, 1, 2);
+    training.zero.stage = stage;
+    expect_noticed(training, [](FaultSwitches& faults) { faults.mean_over_shards = true; });
+  }
+}
+
+TEST_F(FaultSwitch, AShardThatIsNotSummedOverTheNodesIsNoticed) {
+  TrainingCase training = placement(1, 1, 4);
+  training.micro_batches = 3;
+  training.zero.stage = 2;
+  training.zero.shard_ranks = 2;
+  expect_noticed(training, [](FaultSwitches& faults) { faults.skip_node_reduction = true; });
+}
+
+TEST_F(FaultSwitch, AUnitThatStaysGatheredOverAnUpdateIsNoticed) {
+  TrainingCase training = placement(1, 1, 2);
+  training.zero.stage = 3;
+  expect_noticed(training, [](FaultSwitches& faults) { faults.stale_gathered_unit = true; });
+}
+
 }  // namespace
 }  // namespace runtime::numerics

@@ -58,6 +58,7 @@ struct TrainingCase {
   specs::BucketSizes buckets{
       .gradient_bucket_bytes = 16384, .gather_bucket_bytes = 16384, .minimum_message_bytes = 2048};
   bool overlap_reduction = true;
+  bool debug_synchronise = false;
   double dropout = 0;
   double attention_dropout = 0;
   specs::AttentionImplementation attention = specs::AttentionImplementation::flash;

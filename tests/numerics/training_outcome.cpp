@@ -180,7 +180,7 @@ std::string train_job(WorkerContext& context, const std::string& request) {
     throw std::runtime_error(refusals.front());
   const Mesh mesh(spec.placement, context.groups);
   std::int64_t spoiling = 0;
-  TrainerOptions options{training.overlap_reduction, training.faults, {}};
+  TrainerOptions options{training.overlap_reduction, training.faults, {}, training.debug_synchronise};
   options.on_gradients = [&](Trainer& spoiled) {
     const bool spoils = mesh.rank() == training.spoiled_rank && (training.spoiled_steps >> spoiling & 1) != 0;
     ++spoiling;

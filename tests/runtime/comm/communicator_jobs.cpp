@@ -59,6 +59,15 @@ std::string every_collective(WorkerContext& context, const std::string& /*reques
     group.all_gather_into(gathered, gathered.narrow(0, 2 * me, 2));
     wrong += difference("all_gather in place", gathered, sum);
 
+    at::Tensor buffer = mine.clone();
+    group.reduce_scatter_in_place_async(buffer).wait();
+    wrong +=
+        difference("reduce_scatter of one buffer", buffer.narrow(0, 2 * me, 2), sum.narrow(0, 2 * me, 2));
+    buffer = at::zeros({2 * n}, options);
+    buffer.narrow(0, 2 * me, 2).copy_(slice);
+    group.all_gather_in_place_async(buffer).wait();
+    wrong += difference("all_gather of one buffer", buffer, sum);
+
     at::Tensor told = me == n - 1 ? at::full({3}, 7.0, options) : at::zeros({3}, options);
     group.broadcast(told, n - 1);
     wrong += difference("broadcast", told, at::full({3}, 7.0, options));

@@ -40,6 +40,28 @@ TEST(ExecutablePlan, EveryFeatureThatIsNotImplementedIsTold) {
   EXPECT_THAT(errors, HasSubstr("is a GPU"));
 }
 
+TEST(ExecutablePlan, EveryZeroStageIsExecutedAndFromTheSecondOnRefusedBesideAPipeline) {
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    const auto sharded = executable_schedule(e2e::make_plan({.data = 2, .zero_stage = stage}), "plan.json");
+    EXPECT_TRUE(sharded.ok()) << sharded.diagnostics.render();
+    const specs::Plan pipelined = e2e::make_plan({.pipeline = 2, .data = 2, .zero_stage = stage});
+    if (stage < 2)
+      EXPECT_TRUE(executable_schedule(pipelined, "plan.json").ok());
+    else
+      EXPECT_THAT(errors_of(pipelined),
+                  HasSubstr("beside a pipeline is not executed: gradients must stay whole"));
+  }
+}
+
+TEST(ExecutablePlan, ShardsWithinNodesThatHoldUnequalNumbersOfReplicasAreRefused) {
+  specs::Plan plan = e2e::make_plan({.data = 4, .zero_stage = 2});
+  for (specs::PipelineStage& stage : plan.placement.stages) stage.zero.scope = specs::ShardScope::node;
+  plan.ranks.ranges.front().ranks_per_node = 2;
+  EXPECT_TRUE(executable_schedule(plan, "plan.json").ok());
+  plan.ranks.ranges.front().ranks_per_node = 3;
+  EXPECT_THAT(errors_of(plan), HasSubstr("the nodes hold unequal numbers of a parameter's replicas"));
+}
+
 TEST(ExecutablePlan, AModelThatIsNotImplementedIsRefusedBeforeAnyRankStarts) {
   specs::Plan plan = e2e::make_plan({});
   plan.inputs.model.attention.qk_norm = true;
