@@ -275,7 +275,12 @@ class Resolver {
 
   void resolve_exposed(CostInputs& inputs) const {
     ExposedShares& exposed = inputs.exposed;
-    if (on_cpu()) return;
+    if (on_cpu()) {
+      // The cores that compute are those that move the bytes: nothing is hidden.
+      exposed.gather_interference = 1;
+      inputs.profile.prefetches_gathers = false;
+      return;
+    }
     exposed.tensor = constants_.value("communication.tensor_exposed." + profile_.tensor_constants);
     if (profile_.options.async_tensor_parallel)
       exposed.tensor *= constants_.value("communication.tensor_exposed_async");

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/estimate.h"
-#include "tests/runtime/data_parallel/memory_job.h"
+#include "tests/memory/memory_job.h"
 #include "tests/runtime/pool_fixture.h"
 
 namespace runtime {

@@ -1,4 +1,4 @@
-#include "tests/runtime/data_parallel/memory_job.h"
+#include "tests/memory/memory_job.h"
 
 #include <cstring>
 #include <stdexcept>
