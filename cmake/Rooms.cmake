@@ -77,7 +77,7 @@ function(dsplan_tests name)
   set(label_everyday ${ARG_LABEL})
   set(label_nightly nightly)
   if(ARG_ONE_ENTRY)
-    set(properties TIMEOUT 900 PROCESSORS ${processors} ENVIRONMENT OMP_NUM_THREADS=1)
+    set(properties TIMEOUT 2400 PROCESSORS ${processors} ENVIRONMENT OMP_NUM_THREADS=1)
     add_test(NAME ${name} COMMAND ${name} "--gtest_filter=-Nightly*"
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
     set_tests_properties(${name} PROPERTIES ${properties} LABELS ${label_everyday})
