@@ -164,9 +164,11 @@ TEST_F(Dsrun, AnOffloadedOptimizerGivesTheSameLossesFromLessOfTheDevicesMemory) 
   for (const int rank : {0, 1}) {
     // Moments, weights and gradients of the shard, of which the moments have left the device.
     const std::int64_t host = offloaded["peak_host_bytes"][rank];
-    EXPECT_EQ(resident["peak_tensor_bytes"][rank].get<std::int64_t>() -
-                  offloaded["peak_tensor_bytes"][rank].get<std::int64_t>(),
-              host / 2);
+    // A few scalars (loss, norm, scale) may or may not live at the peak: threads free them.
+    constexpr double scalars_bytes = 64;
+    EXPECT_NEAR(resident["peak_tensor_bytes"][rank].get<double>() -
+                    offloaded["peak_tensor_bytes"][rank].get<double>(),
+                static_cast<double>(host) / 2, scalars_bytes);
   }
   const auto delayed =
       train({.data = 2, .zero_stage = 1, .offload_eighths = 8, .delayed_update = true}, {"--overwrite"});
