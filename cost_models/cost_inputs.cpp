@@ -236,8 +236,9 @@ class Resolver {
           rate.latency_seconds += constants_.value("cpu.wake_seconds");
       return;
     }
+    const std::string switched = node_.link == "nvlink" ? device_.generation : "default";
     base.link_bytes_per_second =
-        node_.link_bytes_per_second * constants_.value("communication.link_efficiency");
+        node_.link_bytes_per_second * keyed("communication.link_efficiency", switched, "default");
     double network = constants_.value("communication.network_efficiency.default");
     const double context_network = network;
     if (profile_.constants == "deepspeed")
