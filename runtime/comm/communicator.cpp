@@ -5,6 +5,8 @@
 #include <type_traits>
 #include <utility>
 
+#include <ATen/ops/from_blob.h>
+
 #include "runtime/comm/process_group.h"
 
 namespace runtime {
@@ -44,6 +46,18 @@ std::int64_t bytes_of(const at::Tensor& tensor) {
 
 bool is_gloo(const c10d::Backend& backend) { return backend.getBackendName() == "gloo"; }
 
+using Tensors = std::vector<at::Tensor>;
+
+/// Tensors over the same memory that keep `owners` alive instead of it: it is released when `owners` are
+/// cleared, whoever still has one of these. Gloo's threads drop theirs some time after the work is done.
+Tensors lend(const std::shared_ptr<Tensors>& owners) {
+  Tensors lent;
+  for (const at::Tensor& owner : *owners)
+    lent.push_back(at::from_blob(
+        owner.data_ptr(), owner.sizes(), [owners](void*) {}, owner.options()));
+  return lent;
+}
+
 at::Tensor slice(const at::Tensor& buffer, std::int64_t index, std::int64_t slices) {
   const std::int64_t length = buffer.numel() / slices;
   return buffer.view({-1}).narrow(0, index * length, length);
@@ -59,7 +73,8 @@ using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
 
 struct PendingWork::State {
   CallSite site;
-  std::vector<at::Tensor> tensors;  ///< kept alive until the work is done
+  std::shared_ptr<Tensors> owners;  ///< of the memory; alive until the work is done
+  Tensors tensors;                  ///< what the back end works on
   Works works;
 };
 
@@ -74,6 +89,7 @@ void PendingWork::wait() {
   const std::unique_ptr<State> state = std::move(state_);
   try {
     for (const auto& work : state->works) work->wait();
+    state->owners->clear();
   } catch (const std::exception& error) {
     state->site.fail(first_line(error));
   }
@@ -84,12 +100,13 @@ namespace {
 /// Records the call, then starts it; nothing is started where fault injection skips it.
 template <class Start>
 PendingWork launch(const std::shared_ptr<ProcessGroup>& group, Traffic& traffic,
-                   const CommunicationCall& call, std::vector<at::Tensor> tensors, Start start) {
+                   const CommunicationCall& call, Tensors tensors, Start start) {
   CallSite site{group, call.group, call.op, group->started++};
   traffic.record(call);
   if (traffic.skip && traffic.skip(call)) return {};
   auto state = std::make_unique<PendingWork::State>();
-  state->tensors = std::move(tensors);
+  state->owners = std::make_shared<Tensors>(std::move(tensors));
+  state->tensors = is_gloo(*group->backend) ? lend(state->owners) : *state->owners;
   try {
     if constexpr (std::is_same_v<decltype(start(*group->backend, state->tensors)), Works>)
       state->works = start(*group->backend, state->tensors);
@@ -127,27 +144,9 @@ PendingWork Communicator::all_reduce_async(const at::Tensor& tensor, Reduction r
 }
 
 PendingWork Communicator::all_gather_into_async(const at::Tensor& output, const at::Tensor& input) const {
-  if (!group_) {
-    if (output.data_ptr() != input.data_ptr()) output.view_as(input).copy_(input);
-    return {};
-  }
-  const CommunicationCall call{label_, CommunicationOp::all_gather, output.scalar_type(), bytes_of(output),
-                               size()};
-  return launch(group_, *traffic_, call, {output, input}, [](c10d::Backend& backend, auto& tensors) {
-    return backend.all_gather_single(tensors[0], tensors[1]);
-  });
-}
-
-PendingWork Communicator::reduce_scatter_into_async(const at::Tensor& output, const at::Tensor& input) const {
-  if (!group_) {
-    if (output.data_ptr() != input.data_ptr()) output.copy_(input.view_as(output));
-    return {};
-  }
-  const CommunicationCall call{label_, CommunicationOp::reduce_scatter, input.scalar_type(), bytes_of(input),
-                               size()};
-  return launch(group_, *traffic_, call, {output, input}, [](c10d::Backend& backend, auto& tensors) {
-    return backend.reduce_scatter_single(tensors[0], tensors[1]);
-  });
+  const at::Tensor mine = slice(output, rank_, size());
+  if (mine.data_ptr() != input.data_ptr()) mine.copy_(input.view({-1}));
+  return all_gather_in_place_async(output);
 }
 
 PendingWork Communicator::reduce_scatter_in_place_async(const at::Tensor& buffer) const {
@@ -208,10 +207,6 @@ void Communicator::all_reduce(const at::Tensor& tensor, Reduction reduction) con
 
 void Communicator::all_gather_into(const at::Tensor& output, const at::Tensor& input) const {
   all_gather_into_async(output, input).wait();
-}
-
-void Communicator::reduce_scatter_into(const at::Tensor& output, const at::Tensor& input) const {
-  reduce_scatter_into_async(output, input).wait();
 }
 
 void Communicator::broadcast(const at::Tensor& tensor, std::int64_t root) const {

@@ -24,7 +24,8 @@ class ProcessGroup;
 
 enum class Reduction : std::uint8_t { sum, max };
 
-/// An operation under way. It keeps its tensors alive; their contents are undefined until `wait` returns.
+/// An operation under way. It keeps its tensors alive until `wait` returns, and no longer; until then their
+/// contents are undefined.
 class PendingWork {
  public:
   struct State;
@@ -58,8 +59,6 @@ class Communicator {
   void all_reduce(const at::Tensor& tensor, Reduction reduction = Reduction::sum) const;
   /// `output` is `size()` inputs one after the other, in group order; it may hold `input` at its own place.
   void all_gather_into(const at::Tensor& output, const at::Tensor& input) const;
-  /// `output` is this rank's slice (of `size()` equal ones) of the sum of all inputs.
-  void reduce_scatter_into(const at::Tensor& output, const at::Tensor& input) const;
   void broadcast(const at::Tensor& tensor, std::int64_t root) const;
   /// Splits count rows of dim 0 for each peer; both empty: equal parts.
   void all_to_all(const at::Tensor& output, const at::Tensor& input,
@@ -70,8 +69,6 @@ class Communicator {
   [[nodiscard]] PendingWork all_reduce_async(const at::Tensor& tensor,
                                              Reduction reduction = Reduction::sum) const;
   [[nodiscard]] PendingWork all_gather_into_async(const at::Tensor& output, const at::Tensor& input) const;
-  [[nodiscard]] PendingWork reduce_scatter_into_async(const at::Tensor& output,
-                                                      const at::Tensor& input) const;
   /// Of a buffer of `size()` equal slices, without memory of its own: this rank's slice becomes the sum over
   /// the ranks, the other slices are undefined afterwards.
   [[nodiscard]] PendingWork reduce_scatter_in_place_async(const at::Tensor& buffer) const;

@@ -23,11 +23,15 @@ at::Tensor gather_rows(const at::Tensor& share, const Communicator& tensor) {
   return whole;
 }
 
+at::Tensor rows_of_rank(const at::Tensor& rows, const Communicator& tensor) {
+  const std::int64_t share = rows.size(0) / tensor.size();
+  return rows.narrow(0, tensor.rank() * share, share);
+}
+
 at::Tensor reduce_scatter_rows(const at::Tensor& whole, const Communicator& tensor) {
   if (tensor.size() == 1) return whole;
-  const at::Tensor share = rows_like(whole, whole.size(0) / tensor.size());
-  tensor.reduce_scatter_into(share, whole.contiguous());
-  return share;
+  tensor.reduce_scatter_in_place_async(whole).wait();
+  return rows_of_rank(whole, tensor).clone();
 }
 
 struct Linear::Function : torch::autograd::Function<Linear::Function> {
@@ -81,16 +85,14 @@ at::Tensor Linear::backpropagate(const at::Tensor& x, const at::Tensor& output_g
   gather.wait();
   PendingWork reduction;
   if (gathers) {
-    const at::Tensor share = rows_like(input_gradient, x.size(0));
-    reduction = tensor_->reduce_scatter_into_async(share, input_gradient);
-    input_gradient = share;
+    reduction = tensor_->reduce_scatter_in_place_async(input_gradient);
   } else if (input_ == LinearInput::copied) {
     reduction = tensor_->all_reduce_async(input_gradient);
   }
   context.weight_gradients.run(
       [this, input, gradient, output_gradient] { accumulate(input, gradient, output_gradient); });
   reduction.wait();
-  return input_gradient;
+  return gathers ? rows_of_rank(input_gradient, *tensor_).clone() : input_gradient;
 }
 
 void Linear::accumulate(const at::Tensor& x, const at::Tensor& output_gradient,

@@ -56,8 +56,12 @@ class Linear {
   LinearOutput output_;
 };
 
-/// All rows of a matrix of which each rank of the axis holds a share, and the inverse with a sum.
+/// All rows of a matrix of which each rank of the axis holds a share, and the inverse with a sum, which uses
+/// up `whole`.
 at::Tensor gather_rows(const at::Tensor& share, const Communicator& tensor);
 at::Tensor reduce_scatter_rows(const at::Tensor& whole, const Communicator& tensor);
+
+/// This rank's share of the rows, where all of them stand on every rank: a view.
+at::Tensor rows_of_rank(const at::Tensor& rows, const Communicator& tensor);
 
 }  // namespace runtime

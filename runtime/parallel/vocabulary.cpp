@@ -87,12 +87,6 @@ bool is_token_parallel(const VocabularyLayout& layout) {
   return layout.mode == specs::OutputLayerMode::token_parallel;
 }
 
-/// This rank's share of the rows, all of which stand on every rank.
-at::Tensor rows_of_rank(const at::Tensor& rows, const Communicator& tensor) {
-  const std::int64_t share = rows.size(0) / tensor.size();
-  return rows.narrow(0, tensor.rank() * share, share);
-}
-
 template <class Gradient, class Value>
 void add_rows(Gradient* gradient, std::int64_t gradient_rows, const std::int64_t* index, const Value* rows,
               std::int64_t count, std::int64_t width) {
@@ -235,23 +229,23 @@ at::Tensor VocabularyLoss::backpropagate(const at::Tensor& x, const at::Tensor& 
                                          ForwardContext& context) const {
   const at::Tensor input = input_rows(x);
   at::Tensor input_gradient = logits_gradient.mm(table_->value());
-  at::Tensor share = input_gradient;
+  const bool scattered = layout_.sequence_parallel && !is_token_parallel(layout_) && tensor_->size() > 1;
   PendingWork communication;
-  if (is_token_parallel(layout_)) {
+  if (scattered) {
+    communication = tensor_->reduce_scatter_in_place_async(input_gradient);
+  } else if (is_token_parallel(layout_)) {
     if (!layout_.sequence_parallel) {
-      share = at::empty_like(x);
-      communication = tensor_->all_gather_into_async(share, input_gradient);
+      const at::Tensor share = input_gradient;
+      input_gradient = at::empty_like(x);
+      communication = tensor_->all_gather_into_async(input_gradient, share);
     }
-  } else if (layout_.sequence_parallel) {
-    share = at::empty_like(x);
-    communication = tensor_->reduce_scatter_into_async(share, input_gradient);
   } else {
     communication = tensor_->all_reduce_async(input_gradient);
   }
   context.weight_gradients.run(
       [this, input, logits_gradient] { table_->accumulate_product(logits_gradient, input); });
   communication.wait();
-  return share;
+  return scattered ? rows_of_rank(input_gradient, *tensor_).clone() : input_gradient;
 }
 
 }  // namespace runtime

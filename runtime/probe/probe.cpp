@@ -106,7 +106,7 @@ std::string time_collective(WorkerContext& context, const std::string& request) 
       case specs::MeasuredCollective::all_gather:
         return group.all_gather_into(whole, part);
       case specs::MeasuredCollective::reduce_scatter:
-        return group.reduce_scatter_into(part, whole);
+        return group.reduce_scatter_in_place_async(whole).wait();
       case specs::MeasuredCollective::send_receive: {
         PendingWork sent = group.send(whole, (group.rank() + 1) % group.size(), 0);
         group.receive(other, (group.rank() + group.size() - 1) % group.size(), 0).wait();

@@ -1,6 +1,7 @@
 #include "tests/runtime/comm/communicator_jobs.h"
 
 #include <cstdlib>
+#include <functional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 
 #include "runtime/comm/communicator.h"
 #include "runtime/mesh/mesh.h"
+#include "runtime/monitor/tensor_memory.h"
 
 namespace runtime {
 namespace {
@@ -47,8 +49,9 @@ std::string every_collective(WorkerContext& context, const std::string& /*reques
     group.all_reduce(reduced, Reduction::max);
     wrong += difference("all_reduce max", reduced, at::arange(2 * n, options) + static_cast<double>(n - 1));
 
-    at::Tensor slice = at::zeros({2}, options);
-    group.reduce_scatter_into(slice, mine);
+    at::Tensor buffer = mine.clone();
+    group.reduce_scatter_in_place_async(buffer).wait();
+    const at::Tensor slice = buffer.narrow(0, 2 * me, 2).clone();
     wrong += difference("reduce_scatter", slice, sum.narrow(0, 2 * me, 2));
 
     at::Tensor gathered = at::zeros({2 * n}, options);
@@ -59,10 +62,6 @@ std::string every_collective(WorkerContext& context, const std::string& /*reques
     group.all_gather_into(gathered, gathered.narrow(0, 2 * me, 2));
     wrong += difference("all_gather in place", gathered, sum);
 
-    at::Tensor buffer = mine.clone();
-    group.reduce_scatter_in_place_async(buffer).wait();
-    wrong +=
-        difference("reduce_scatter of one buffer", buffer.narrow(0, 2 * me, 2), sum.narrow(0, 2 * me, 2));
     buffer = at::zeros({2 * n}, options);
     buffer.narrow(0, 2 * me, 2).copy_(slice);
     group.all_gather_in_place_async(buffer).wait();
@@ -77,6 +76,27 @@ std::string every_collective(WorkerContext& context, const std::string& /*reques
     wrong += difference("all_to_all", exchanged, at::arange(n, options) * 10.0 + static_cast<double>(me));
   }
   return wrong;
+}
+
+/// How often a collective's tensor, or memory that the collective took for itself, outlived the wait for it.
+std::string memory_after_wait(WorkerContext& context, const std::string& /*request*/) {
+  install_counting_allocator();
+  const Communicator group = world(context);
+  const std::vector<std::function<PendingWork(const at::Tensor&)>> collectives{
+      [&](const at::Tensor& tensor) { return group.all_reduce_async(tensor); },
+      [&](const at::Tensor& tensor) { return group.reduce_scatter_in_place_async(tensor); },
+      [&](const at::Tensor& tensor) { return group.all_gather_in_place_async(tensor); },
+      [&](const at::Tensor& tensor) {
+        return group.all_gather_into_async(tensor, tensor.narrow(0, 0, 256).clone());
+      }};
+  int outlived = 0;
+  for (int repetition = 0; repetition < 300; ++repetition)
+    for (const auto& collective : collectives) {
+      const std::int64_t before = tensor_memory().current_bytes;
+      collective(at::zeros({256 * group.size()}, at::kFloat)).wait();
+      if (tensor_memory().current_bytes > before) ++outlived;
+    }
+  return std::to_string(outlived);
 }
 
 std::string messages_out_of_order(WorkerContext& context, const std::string& /*request*/) {
@@ -103,7 +123,7 @@ std::string traffic_of_a_step(WorkerContext& context, const std::string& /*reque
   traffic.trace(true);
   group.all_reduce(at::zeros({100}, at::kFloat));
   group.all_reduce(at::zeros({100}, at::kBFloat16));
-  group.reduce_scatter_into(at::zeros({25}, at::kFloat), at::zeros({25 * group.size()}, at::kFloat));
+  group.reduce_scatter_in_place_async(at::zeros({25 * group.size()}, at::kFloat)).wait();
   Communicator("alone").all_reduce(at::zeros({100}, at::kFloat));
   std::ostringstream text;
   for (const auto& [key, count] : traffic.counts())
@@ -173,6 +193,7 @@ std::string mesh_sums(WorkerContext& context, const std::string& request) {
 
 WorkerJobs communicator_jobs() {
   return {{"every_collective", every_collective},
+          {"memory_after_wait", memory_after_wait},
           {"messages_out_of_order", messages_out_of_order},
           {"traffic_of_a_step", traffic_of_a_step},
           {"skipped_all_reduce", skipped_all_reduce},

@@ -18,6 +18,10 @@ TEST_F(CommunicatorTest, EveryCollectiveIsExactInEveryDtypeOnTwoThreeAndFourRank
     for (const std::string& wrong : values("every_collective", "", ranks)) EXPECT_EQ(wrong, "");
 }
 
+TEST_F(CommunicatorTest, HoldsNoMemoryOnceWaitedFor) {
+  for (const std::string& times : values("memory_after_wait", "", 4)) EXPECT_EQ(times, "0");
+}
+
 TEST_F(CommunicatorTest, MessagesMatchByTagWhateverTheOrderOfReceives) {
   for (const std::string& wrong : values("messages_out_of_order", "", 4)) EXPECT_EQ(wrong, "");
 }
