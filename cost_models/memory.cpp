@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "cost_models/memory_rules.h"
-#include "cost_models/offload.h"
 
 namespace cost_models {
 
@@ -97,37 +96,14 @@ void add_model_states(const CostInputs& inputs, const RankLoad& load, double par
   const double owned = dense / dense_shards + expert / expert_shards;
   const double held_parameters = zero.stage >= 3 ? owned : dense + expert;
   const double held_gradients = zero.stage >= 2 ? owned : dense + expert;
-  const specs::StageOffload& offload = load.shards.offload;
-  const auto share = [](const specs::OffloadTreatment& treatment) {
-    return treatment.device == specs::OffloadDevice::none ? 0.0 : static_cast<double>(treatment.eighths) / 8;
-  };
-  const double optimizer_moved = share(offload.optimizer);
-  const double parameters_moved = zero.stage >= 3 ? share(offload.parameters) : 0;
-  memory.of(MemoryClass::parameters) += parameter_bytes * held_parameters * (1 - parameters_moved);
+  memory.of(MemoryClass::parameters) += parameter_bytes * held_parameters;
   memory.of(MemoryClass::gradients) += gradient_bytes * held_gradients;
   const bool adam = inputs.training.optimizer.type == specs::OptimizerKind::adamw;
   const double moment_bytes = std::max(4.0, inputs.element_bytes);  // fp64 training keeps fp64 moments
   const double state_bytes = (adam ? 2 : 1) * moment_bytes;
   const double master_bytes = specs::keeps_master_weights(inputs.training.precision) ? 4.0 : 0.0;
-  memory.of(MemoryClass::optimizer_state) += state_bytes * owned * (1 - optimizer_moved);
-  memory.of(MemoryClass::master_weights) += master_bytes * owned * (1 - optimizer_moved);
-  constexpr double host_gradient_bytes = 4;
-  if (offload.optimizer.device == specs::OffloadDevice::nvme) {
-    memory.nvme += optimizer_moved * owned * (state_bytes + master_bytes + host_gradient_bytes) +
-                   parameters_moved * parameter_bytes * owned;
-  } else {
-    memory.host_of(MemoryClass::optimizer_state) += optimizer_moved * owned * state_bytes;
-    memory.host_of(MemoryClass::master_weights) += optimizer_moved * owned * master_bytes;
-    memory.host_of(MemoryClass::gradients) += optimizer_moved * owned * host_gradient_bytes;
-    memory.host_of(MemoryClass::parameters) += parameters_moved * parameter_bytes * owned;
-  }
-  // Pinned buffers for the transfers: two buckets each way, at most what there is to move. A drive is never
-  // reached from pageable memory: four swap buffers of optimizer state beside them, at most the state itself.
-  if (optimizer_moved == 0) return;
-  memory.host_pinned += std::min(4 * 500e6 * inputs.element_bytes, 2 * owned * inputs.element_bytes);
-  constexpr double swap_elements = 1e8;
-  if (offload.optimizer.device == specs::OffloadDevice::nvme)
-    memory.host_pinned += swap_buffer_bytes(4, std::min(swap_elements, optimizer_moved * owned), 4);
+  memory.of(MemoryClass::optimizer_state) += state_bytes * owned;
+  memory.of(MemoryClass::master_weights) += master_bytes * owned;
 }
 
 namespace {
@@ -150,23 +126,9 @@ RankMemory allocated_memory(const CostInputs& inputs, const RankLoad& load) {
 
 }  // namespace
 
-namespace {
-
-/// What is kept for the backward pass leaves the device layer by layer and comes back before its use.
-void offload_activations(const specs::OffloadTreatment& treatment, RankMemory& memory) {
-  if (treatment.device == specs::OffloadDevice::none) return;
-  const double share = static_cast<double>(treatment.eighths) / 8;
-  for (const MemoryClass kept : {MemoryClass::activations, MemoryClass::recomputation_checkpoints}) {
-    const double moved = share * memory.of(kept);
-    memory.of(kept) -= moved;
-    (treatment.device == specs::OffloadDevice::nvme ? memory.nvme : memory.host_of(kept)) += moved;
-  }
-}
-
-}  // namespace
-
 RankMemory rank_memory(const CostInputs& inputs, const RankLoad& load) {
   RankMemory memory = allocated_memory(inputs, load);
+  if (inputs.profile.memory != MemoryRules::dsrun) move_offloaded_states(inputs, load, memory);
   offload_activations(load.shards.offload.activations, memory);
   memory.of(MemoryClass::allocator_slack) += (inputs.memory.slack - 1) * memory.allocated();
   memory.of(MemoryClass::framework_context) = inputs.memory.context_bytes;

@@ -134,6 +134,7 @@ RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
   const double tokens = load_tokens(inputs, load);
   RankMemory memory;
   add_model_states(inputs, load, inputs.element_bytes, inputs.gradient_bytes, memory);
+  move_offloaded_states(inputs, load, memory);
   copy_to_host(inputs, memory);
   const LayerActivations layer = eager_layer(inputs, t, s);
   const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);

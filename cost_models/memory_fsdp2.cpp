@@ -98,26 +98,19 @@ RankMemory deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
   const ModelSizes& sizes = inputs.sizes;
   const StackOptions& options = inputs.profile.options;
   const double tokens = load_tokens(inputs, load);
-  const double shards = load.shards.dense_shards(inputs.devices_per_node);
   const double parameters = static_cast<double>(load.parameters.total());
   const double table = sizes.vocabulary * sizes.hidden;
-  const bool optimizer_on_host = load.shards.offload.optimizer.device != specs::OffloadDevice::none;
   const double reduce_buckets = 2 * 2 * std::min(inputs.memory.bucket_elements, parameters);
   RankMemory memory;
+  add_model_states(inputs, load, 2, 0, memory);
   if (load.shards.zero.stage >= 3) {
-    memory.of(MemoryClass::parameters) = 2 * parameters / shards;
     memory.of(MemoryClass::gathered_parameters) =
         4 * table + 4 * layer_parameters(inputs) + (options.fused_linear_cross_entropy ? 4 : 2) * table;
   } else {
     // ZeRO-2 keeps whole 16-bit gradients in practice.
-    memory.of(MemoryClass::parameters) = 2 * parameters;
     memory.of(MemoryClass::gradients) = 2 * parameters;
     memory.of(MemoryClass::gathered_parameters) = 2 * table;
   }
-  (optimizer_on_host ? memory.host_of(MemoryClass::optimizer_state)
-                     : memory.of(MemoryClass::optimizer_state)) += 8 * parameters / shards;
-  (optimizer_on_host ? memory.host_of(MemoryClass::master_weights)
-                     : memory.of(MemoryClass::master_weights)) += 4 * parameters / shards;
   memory.of(MemoryClass::communication_buckets) = reduce_buckets;
   const UnfusedLayer unfused = unfused_layer(sizes, 1, 1);
   const double full = load.counts.attention[static_cast<std::size_t>(specs::Recomputation::full)];

@@ -22,9 +22,17 @@ struct KeptActivations {
 };
 KeptActivations kept_activations(const LayerActivations& layer, const UnitCounts& counts);
 
-/// Parameters, gradients, moments and master weights of a mixed-precision optimizer: `parameter_bytes` and
-/// `gradient_bytes` for each parameter on the rank, moments and master weights for the owned ones.
+/// Parameters, gradients, moments and master weights of a mixed-precision optimizer, all on the device:
+/// `parameter_bytes` and `gradient_bytes` for each parameter on the rank, moments and master weights for the
+/// owned ones.
 void add_model_states(const CostInputs& inputs, const RankLoad& load, double parameter_bytes,
                       double gradient_bytes, RankMemory& memory);
+
+/// Moves what the load offloads from the device to the host or the drive: moments and master weights, ZeRO-3
+/// parameters; fp32 gradients and pinned buffers come with them. ZeRO-3 shards the host's part as well.
+void move_offloaded_states(const CostInputs& inputs, const RankLoad& load, RankMemory& memory);
+
+/// What is kept for the backward pass leaves the device layer by layer and comes back before its use.
+void offload_activations(const specs::OffloadTreatment& treatment, RankMemory& memory);
 
 }  // namespace cost_models

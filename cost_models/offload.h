@@ -16,6 +16,10 @@ double host_link_seconds(double parameters, double bytes_each_way, double bytes_
 /// ZeRO-Infinity streams the state through once a step; 0 where a rate is not known.
 double nvme_swap_seconds(double node_bytes, double read_bytes_per_second, double write_bytes_per_second);
 
+/// Seconds in which a device fetches offloaded parameters for one pass: over its host link, and from a drive
+/// at its share of the node's rate. The slower counts; 0 where a rate is not known.
+double parameter_fetch_seconds(double bytes, double link_bytes_per_second, double drive_bytes_per_second);
+
 /// Pinned host memory of a swapper: `buffers` of `buffer_elements` each. DeepSpeed's defaults: 5 buffers of
 /// 10⁸ 16-bit parameters, 4 of optimizer state in fp32.
 double swap_buffer_bytes(double buffers, double buffer_elements, double bytes_per_element);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "cost_models/offload.h"
+
 namespace cost_models {
 namespace {
 
@@ -11,6 +13,27 @@ void extend(std::vector<Run>& runs, const Run& next, std::int64_t Run::*length) 
     ++(runs.back().*length);
   else
     runs.push_back(next);
+}
+
+// ZeRO-3 gathers what it offloads once in each direction of a micro-batch, ahead of its use: each rank
+// brings its shard in from the host or the drive meanwhile.
+void fetch_parameters(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                      const ShardKey& shards, StageSeconds& seconds, TermSeconds* terms) {
+  const specs::OffloadTreatment& offload = shards.offload.parameters;
+  if (offload.device == specs::OffloadDevice::none || shards.zero.stage < 3) return;
+  const RankParameters parameters = stage_parameters(costs, counts, inputs.model.tied_embeddings);
+  const double owned = static_cast<double>(parameters.dense) / shards.dense_shards(inputs.devices_per_node) +
+                       static_cast<double>(parameters.expert) / shards.expert_shards(inputs.devices_per_node);
+  const double drive = offload.device == specs::OffloadDevice::nvme
+                           ? inputs.nvme_read_bytes_per_second / inputs.devices_per_node
+                           : 0;
+  const double fetch =
+      parameter_fetch_seconds(owned * static_cast<double>(offload.eighths) / 8 * inputs.element_bytes,
+                              inputs.host_link_bytes_per_second, drive);
+  const double waits = std::max(0.0, fetch - seconds.forward) + std::max(0.0, fetch - seconds.backward);
+  seconds.forward = std::max(seconds.forward, fetch);
+  seconds.backward = std::max(seconds.backward, fetch);
+  if (terms != nullptr) at(*terms, specs::TimeTerm::offload_transfer) += waits;
 }
 
 }  // namespace
@@ -44,6 +67,7 @@ StageSeconds placed_stage_seconds(const CostInputs& inputs, const LayerCosts& co
     seconds.backward += exposed;
     if (terms != nullptr) at(*terms, specs::TimeTerm::offload_transfer) += 2 * exposed;
   }
+  fetch_parameters(inputs, costs, counts, shards, seconds, terms);
   return seconds;
 }
 

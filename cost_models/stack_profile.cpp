@@ -26,7 +26,7 @@ StackProfile named(std::string name, std::string constants, MemoryRules memory) 
 
 /// By what its name tells of an unknown stack; Megatron-Core where it tells nothing.
 std::string_view nearest_stack(std::string_view name) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 11> hints{{
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 16> hints{{
       {"neox", "gpt-neox"},
       {"megatron-deepspeed", "megatron-deepspeed"},
       {"deepspeed", "deepspeed"},
@@ -36,6 +36,11 @@ std::string_view nearest_stack(std::string_view name) {
       {"titan", "torchtitan"},
       {"fms", "fms-fsdp"},
       {"fsdp", "fsdp2"},
+      {"tune", "fsdp2"},
+      {"lit-gpt", "fsdp2"},
+      {"litgpt", "fsdp2"},
+      {"axolotl", "deepspeed"},
+      {"zero", "deepspeed"},
       {"nemo", "nemo"},
       {"bridge", "nemo"},
   }};

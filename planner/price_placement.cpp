@@ -1,5 +1,8 @@
 #include "planner/price_placement.h"
 
+#include <algorithm>
+#include <map>
+
 #include <fmt/format.h>
 
 #include "cost_models/estimate.h"
@@ -9,12 +12,31 @@
 #include "planner/plan_assembly.h"
 #include "planner/plan_experiment.h"
 #include "planner/pricing.h"
+#include "planner/report/quantity.h"
 #include "planner/space.h"
 #include "specs/language/catalog.h"
 #include "specs/plan/placement_check.h"
 
 namespace planner {
 namespace {
+
+/// What of the host's memory a smaller swap buffer would give back; empty where nothing is swapped.
+std::string swap_buffer_remedy(const specs::Experiment& experiment, const specs::CostBreakdown& cost) {
+  std::map<std::int64_t, std::int64_t> pinned;
+  bool swaps = false;
+  for (const specs::MemoryEntry& entry : cost.memory) {
+    swaps |= entry.location == specs::MemoryLocation::nvme;
+    if (entry.location == specs::MemoryLocation::host_pinned) pinned[entry.pipeline_rank] += entry.bytes;
+  }
+  std::int64_t most = 0;
+  for (const auto& [rank, bytes] : pinned) most = std::max(most, bytes);
+  if (!swaps || most == 0) return {};
+  const std::int64_t ranks = experiment.cluster.groups.front().node.devices;
+  return fmt::format(
+      "; of it {} are pinned buffers, {} a rank on {} ranks a node: swap to NVMe through smaller ones, "
+      "training.swap_buffer_elements (DeepSpeed: buffer_size and sub_group_size)",
+      format_bytes(static_cast<double>(most * ranks)), format_bytes(static_cast<double>(most)), ranks);
+}
 
 PricedPlan priced_plan(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
                        const specs::Placement& placement) {
@@ -25,7 +47,8 @@ PricedPlan priced_plan(const specs::Experiment& experiment, const cost_models::E
   if (!pricer.fits_device(price))
     priced.memory_shortfall = memory_equation(Constraint::device_memory, price, pricer);
   else if (!pricer.fits_host(price))
-    priced.memory_shortfall = memory_equation(Constraint::host_memory, price, pricer);
+    priced.memory_shortfall =
+        memory_equation(Constraint::host_memory, price, pricer) + swap_buffer_remedy(experiment, cost);
   return priced;
 }
 

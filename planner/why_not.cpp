@@ -60,7 +60,7 @@ specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<
   const std::int64_t devices = inputs.cluster.devices();
   const std::int64_t layers = specs::block_count(inputs.model);
   const std::int64_t experts = inputs.model.mixture ? inputs.model.mixture->experts : 1;
-  const std::array<std::tuple<std::string_view, std::int64_t, std::string_view>, 8> counted{{
+  const std::array<std::tuple<std::string_view, std::int64_t, std::string_view>, 9> counted{{
       {"tensor", devices, "devices"},
       {"context", devices, "devices"},
       {"pipeline", std::min(devices, 2 * layers), "devices and pieces of the model"},
@@ -69,22 +69,24 @@ specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<
       {"expert_tensor", devices, "devices"},
       {"micro_batch", inputs.training.global_batch, "sequences of a step"},
       {"virtual_stages", 2 * layers, "pieces of the model"},
+      {"recomputed_layers", layers, "layers"},
   }};
   for (const std::string& setting : settings)
     for (const auto& [name, largest, of_what] : counted) {
       const std::string key = fmt::format("search.{}=", name);
       if (!setting.starts_with(key)) continue;
       for (const std::int64_t number : numbers_in(std::string_view(setting).substr(key.size()))) {
-        if (number >= 1 && number <= largest) continue;
+        const std::int64_t smallest = name == "recomputed_layers" ? 0 : 1;
+        if (number >= smallest && number <= largest) continue;
         specs::Experiment free = inputs;
         free.search = {};
         const specs::Result<specs::StackSpec> stack = specs::catalog_stack(inputs.training.stack);
         const std::string legal =
             stack ? fmt::format("{}", fmt::join(legal_values(Space(free, *stack), name), ", ")) : "";
         diagnostics.error({"--set", 1, 1},
-                          fmt::format("{} = {} is not between 1 and the {} {}", name, number,
+                          fmt::format("{} = {} is not between {} and the {} {}", name, number, smallest,
                                       format_count(largest), of_what),
-                          "legal: " + legal);
+                          legal.empty() ? std::string() : "legal: " + legal);
       }
     }
   return diagnostics;

@@ -81,8 +81,8 @@ specs::Result<std::vector<std::string>> as_search_settings(const std::vector<std
     const std::size_t equals = setting.find('=');
     std::string key = setting.substr(0, equals);
     if (key.starts_with(section)) key.erase(0, section.size());
-    if (equals == std::string::npos || equals + 1 == setting.size() || key.empty() ||
-        key.find('.') != std::string::npos) {
+    if (equals == std::string::npos || equals + 1 == setting.size() || key.empty() || key == "objective" ||
+        setting.ends_with("=[]") || key.find('.') != std::string::npos) {
       result.diagnostics.error({"--set", 1, 1},
                                fmt::format("\"{}\" is not a dimension of the placement", setting),
                                "write tensor=16, recomputation=full, … (the keys of [search])");

@@ -105,6 +105,12 @@ void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
   visitor.text_list({"stack_features", "switches of the stack beyond its profile", {}, true},
                     training.stack_features);
   visitor.flag({"compile", "kernels fused by a compiler"}, training.compile);
+  visitor.integer({"swap_buffer_elements",
+                   "of one pinned host buffer of an offload to NVMe: 5 buffers of parameters, 4 of optimizer "
+                   "states; 0: 1e8",
+                   {},
+                   true},
+                  training.swap_buffer_elements, {0, 1'000'000'000'000});
   visit_precisions(visitor, training);
   visitor.choice({"attention", "which kernel", "flash where the stack has it"}, training.attention);
   visitor.table({"optimizer", "the update rule and its constants"},

@@ -16,7 +16,7 @@ constexpr const char* style = R"(<style>
   table { border-collapse: collapse; } td, th { padding: .2rem .9rem .2rem 0; text-align: left; border-bottom: 1px solid #e3e8ee; }
   .misses { color: #b3261e; font-weight: 600; }
   .plots { display: flex; flex-wrap: wrap; gap: 1rem; } figure { margin: 0; }
-  figcaption { font-size: .8rem; color: #51606f; } svg text { font: 11px system-ui, sans-serif; fill: #51606f; }
+  figcaption { font-size: .8rem; color: #1d2733; padding-left: 34px; } svg text { font: 11px system-ui, sans-serif; fill: #51606f; }
 </style>)";
 
 std::string escaped(const std::string& text) {
@@ -74,14 +74,27 @@ Axes axes_of(const Plot& plot, int pixels) {
     high = std::max({high, point.measured, point.predicted});
   }
   if (high <= 0) low = high = 1;
+  low /= 1.15;
+  high *= 1.15;
+  // A few close runs are not blown up until the band fills the plot.
+  constexpr double least_range = 2.5;
+  const double wider = std::sqrt(std::max(1.0, least_range * low / high));
   constexpr double margin = 34;
-  return {low / 1.15, high * 1.15, margin, pixels - 2 * margin};
+  return {low / wider, high * wider, margin, pixels - 2 * margin};
+}
+
+/// Of each decade; more where the axis has fewer decades.
+std::vector<double> steps_of(const Axes& axes) {
+  const double range = axes.high / axes.low;
+  if (range > 30) return {1, 3};
+  if (range > 6) return {1, 2, 5};
+  return {1, 1.5, 2, 3, 4, 6, 8};
 }
 
 std::string ticks(const Axes& axes) {
   std::string svg;
   for (double decade = std::pow(10, std::floor(std::log10(axes.low))); decade <= axes.high; decade *= 10)
-    for (const double step : {1.0, 3.0}) {
+    for (const double step : steps_of(axes)) {
       const double value = decade * step;
       if (value < axes.low || value > axes.high) continue;
       svg += format("<text x='%.1f' y='%.1f' text-anchor='middle'>%g</text>", axes.x(value),
@@ -95,14 +108,16 @@ std::string ticks(const Axes& axes) {
 }
 
 std::string figure(const Plot& plot, int pixels, const std::string& caption) {
-  return "<figure>" + svg_of(plot, pixels) + "<figcaption>" + escaped(caption) + "</figcaption></figure>\n";
+  return format("<figure style='width:%dpx'>", pixels) + "<figcaption>" + escaped(caption) + "</figcaption>" +
+         svg_of(plot, pixels) + "</figure>\n";
 }
 
 std::string table_of(const std::vector<Measure>& measures) {
-  std::string html = "<table><tr><th>measure</th><th>reached</th><th>bound</th></tr>\n";
+  std::string html = "<table><tr><th>measure</th><th>reached</th><th>bound</th><th></th></tr>\n";
   for (const Measure& measure : measures)
-    html += format("<tr%s><td>%s</td><td>%s</td><td>%s</td></tr>\n", measure.holds() ? "" : " class=misses",
-                   measure.name.c_str(), value_of(measure).c_str(), bound_of(measure).c_str());
+    html += format("<tr%s><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n",
+                   measure.holds() ? "" : " class=misses", escaped(measure.name).c_str(),
+                   value_of(measure).c_str(), bound_of(measure).c_str(), escaped(measure.detail).c_str());
   return html + "</table>\n";
 }
 
@@ -170,10 +185,10 @@ std::string accuracy_page(const std::vector<Measure>& measures, const std::vecto
           std::to_string(families.size()) +
           " families; the band is 10 % to either side. Written by <code>script/accuracy</code>.</p>\n";
   html += table_of(measures) + "<h2>All runs</h2>\n" + legend(all) + "<div class=plots>" +
-          figure(all, 520, "step time") + figure(bytes, 520, "device memory") +
+          figure(all, 540, "step time of every run") + figure(bytes, 540, "device memory of every point") +
           "</div>\n<h2>By family</h2>\n<div class=plots>";
   for (const auto& [name, plot] : families)
-    html += figure(plot, 230,
+    html += figure(plot, 264,
                    name + format(": %zu, mean %.1f %%", plot.points.size(), 100 * errors.at(name).mean));
   return html + "</div></html>\n";
 }

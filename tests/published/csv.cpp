@@ -1,5 +1,6 @@
 #include "tests/published/csv.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <fstream>
@@ -8,6 +9,12 @@
 
 namespace published {
 namespace {
+
+void trim(std::string& cell) {
+  constexpr std::string_view blanks = " \t";
+  cell.erase(cell.find_last_not_of(blanks) + 1);
+  cell.erase(0, std::min(cell.find_first_not_of(blanks), cell.size()));
+}
 
 /// Cells of the record that starts at `position`, which moves behind its line end.
 std::vector<std::string> next_record(std::string_view text, std::size_t& position, bool& open_quote) {
@@ -33,6 +40,7 @@ std::vector<std::string> next_record(std::string_view text, std::size_t& positio
     }
   }
   open_quote = quoted;
+  for (std::string& cell : cells) trim(cell);
   return cells;
 }
 
@@ -94,8 +102,7 @@ void need_columns(const std::filesystem::path& path, const Table& table,
   if (!missing.empty()) throw std::runtime_error(path.string() + " lacks the column(s) " + missing);
 }
 
-void need_numbers(const std::filesystem::path& path, const Row& row,
-                  std::initializer_list<std::string_view> columns) {
+std::string wrong_number(const Row& row, std::initializer_list<std::string_view> columns) {
   constexpr double most = 1e9;  // far above any size, time or count
   for (const std::string_view column : columns) {
     const std::string_view cell = row.text(column);
@@ -104,10 +111,10 @@ void need_numbers(const std::filesystem::path& path, const Row& row,
     const auto result = std::from_chars(cell.data(), cell.data() + cell.size(), value);
     if (result.ec == std::errc{} && result.ptr == cell.data() + cell.size() && std::abs(value) < most)
       continue;
-    throw std::runtime_error(path.string() + ": record " + std::to_string(row.record()) + ", column " +
-                             std::string(column) + ": \"" + std::string(cell.substr(0, 40)) +
-                             "\" is no finite number below 10^9");
+    return "record " + std::to_string(row.record()) + ", column " + std::string(column) + ": \"" +
+           std::string(cell.substr(0, 40)) + "\" is no finite number below 10^9";
   }
+  return {};
 }
 
 }  // namespace published

@@ -36,17 +36,17 @@ struct Table {
   Table(const Table&) = delete;  // rows refer to `columns`
 };
 
-/// RFC 4180 with a header line; CRLF, a byte-order mark and blank lines are fine. Throws std::runtime_error
-/// where the file cannot be read, is empty, has a quote that is never closed, a column twice, or a record
-/// with another number of cells than the header.
+/// RFC 4180 with a header line; CRLF, a byte-order mark, blank lines and blanks around a cell are fine.
+/// Throws std::runtime_error where the file cannot be read, is empty, has a quote that is never closed, a
+/// column twice, or a record with another number of cells than the header.
 void read_table(const std::filesystem::path& path, Table& table);
 
 /// Throws std::runtime_error where the table lacks one of `columns`, naming all that it lacks.
 void need_columns(const std::filesystem::path& path, const Table& table,
                   std::initializer_list<std::string_view> columns);
 
-/// Throws std::runtime_error where a cell of `columns` is neither empty nor a finite number below 10^9.
-void need_numbers(const std::filesystem::path& path, const Row& row,
-                  std::initializer_list<std::string_view> columns);
+/// The first cell of `columns` that is neither empty nor a finite number below 10^9, as a reason; empty where
+/// there is none.
+std::string wrong_number(const Row& row, std::initializer_list<std::string_view> columns);
 
 }  // namespace published

@@ -157,13 +157,21 @@ std::vector<Measure> measures_of(const std::vector<PublishedRun>& runs,
 std::string value_of(const Measure& measure) {
   if (!measure.value) return "-";
   char text[32];
-  std::snprintf(text, sizeof text, measure.share ? "%.2f %%" : "%.3f",
+  const bool counts = !measure.share && *measure.value >= 2;
+  std::snprintf(text, sizeof text,
+                measure.share ? "%.2f %%"
+                : counts      ? "%.0f"
+                              : "%.3f",
                 (measure.share ? 100 : 1) * *measure.value);
   return text;
 }
 
 std::string bound_of(const Measure& measure) {
   char text[32];
+  if (measure.least > 0) {
+    std::snprintf(text, sizeof text, "%g to %g %%", 100 * measure.least, 100 * measure.bound);
+    return text;
+  }
   std::snprintf(text, sizeof text, measure.share ? "%g %%" : "%g", (measure.share ? 100 : 1) * measure.bound);
   return (measure.at_least ? "at least " : "at most ") + std::string(text);
 }

@@ -51,7 +51,10 @@ struct Measure {
   bool share = true;      ///< printed in per cent
   std::string detail;     ///< the worst family, how many families
   bool few = false;       ///< a mean over fewer families than a bound on it can judge
-  bool holds() const { return !value || few || (at_least ? *value >= bound : *value <= bound); }
+  double least = 0;       ///< beside a bound that is a maximum: a minimum
+  bool holds() const {
+    return !value || few || (at_least ? *value >= bound : *value <= bound && *value >= least);
+  }
 };
 
 /// All that follow from predictions of one set of constants, with the bounds this project holds itself to.

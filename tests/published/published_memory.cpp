@@ -61,17 +61,17 @@ MemorySet read_memory_points(const std::filesystem::path& path) {
   for (const Row& row : table.rows) {
     const std::string_view confidence = row.text("confidence");
     if (confidence != "a" && confidence != "b") continue;
-    need_numbers(path, row, {"memory_gib_per_gpu"});
     MemoryPoint point;
     point.id = row.text("id");
     point.family = row.text("family");
     point.kind = row.text("memory_kind");
     point.measured_gib = row.number("memory_gib_per_gpu");
     if (!misses_only(row.text("missing"), point.out_of_memory())) continue;
-    if (!point.out_of_memory() && point.measured_gib <= 0) continue;
-    need_run_numbers(path, row);
+    if (!point.out_of_memory() && !row.has("memory_gib_per_gpu")) continue;
     PublishedRun run;
-    if (std::string reason = convert(row, run); !reason.empty()) {
+    std::string reason = convert(row, run);
+    if (reason.empty() && !point.out_of_memory() && point.measured_gib <= 0) reason = "no memory_gib_per_gpu";
+    if (!reason.empty()) {
       set.unpriced.emplace_back(point.id, reason);
       continue;
     }
@@ -104,7 +104,8 @@ std::vector<RankError> rank_errors(const std::filesystem::path& by_rank, const M
     const auto found = chosen.find(id);
     if (found == chosen.end()) continue;
     const auto& stages = found->second->allocated_mib_by_stage;
-    need_numbers(by_rank, row, {"rank", "max_allocated_mib"});
+    if (std::string wrong = wrong_number(row, {"rank", "max_allocated_mib"}); !wrong.empty())
+      throw std::runtime_error(by_rank.string() + ": " + wrong);
     const int rank = static_cast<int>(row.integer("rank"));
     if (rank < 0 || rank >= ranks[id] || row.number("max_allocated_mib") <= 0)
       throw std::runtime_error(by_rank.string() + ": record " + std::to_string(row.record()) + ": rank " +

@@ -1,8 +1,10 @@
 #include "tests/published/published_run.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "cost_models/stack_profile.h"
 #include "specs/language/catalog.h"
@@ -16,6 +18,112 @@ using specs::Precision;
 
 bool contains(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
+}
+
+std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+std::int64_t degree_of(const Row& row, std::string_view column) {
+  return std::max<std::int64_t>(1, row.integer(column, 1));
+}
+
+/// gpus = tp · cp · pp · dp where dp is empty.
+std::int64_t data_ranks_of(const Row& row) {
+  if (row.has("dp")) return degree_of(row, "dp");
+  return std::max<std::int64_t>(
+      1, row.integer("gpus") / (degree_of(row, "tp") * degree_of(row, "cp") * degree_of(row, "pp")));
+}
+
+/// global_batch = micro_batch · accum · dp where accum is empty.
+std::int64_t accumulation_of(const Row& row) {
+  if (row.has("accum") || !row.has("global_batch")) return degree_of(row, "accum");
+  return std::max<std::int64_t>(
+      1, row.integer("global_batch") / (degree_of(row, "micro_batch") * data_ranks_of(row)));
+}
+
+/// Names of the catalog in any case, and what sources call them beside.
+std::optional<Precision> precision_of(std::string_view name) {
+  const std::string lower = lower_case(name);
+  if (const auto known = specs::from_name<Precision>(lower)) return known;
+  if (lower == "bfloat16" || lower == "bf16-mixed" || lower == "amp_bf16") return Precision::bf16;
+  if (lower == "float16" || lower == "half" || lower == "fp16-mixed" || lower == "amp_fp16")
+    return Precision::fp16;
+  if (lower == "float32") return Precision::fp32;
+  if (lower.starts_with("fp8") || lower.starts_with("float8")) return Precision::fp8;
+  return std::nullopt;
+}
+
+std::optional<specs::ScheduleKind> schedule_of(std::string_view name) {
+  const std::string lower = lower_case(name);
+  if (lower.empty()) return specs::ScheduleKind::one_forward_one_backward;
+  if (lower == "zb-1p") return specs::ScheduleKind::zero_bubble_h1;
+  if (lower == "zb-2p") return specs::ScheduleKind::zero_bubble_h2;
+  if (lower == "dualpipe") return specs::ScheduleKind::dual_pipe_v;
+  return specs::from_name<specs::ScheduleKind>(lower);
+}
+
+std::string stack_of(std::string_view name) {
+  const std::string lower = lower_case(name);
+  if (lower == "fsdp2-torchtitan") return "torchtitan";
+  // A stack that is known by another case of its name is that stack.
+  return cost_models::stack_profile(lower, {}).exact ? lower : std::string(name);
+}
+
+/// What the other columns say that the formulas have no meaning for; empty where there is nothing.
+std::string unknown_word(const Row& row) {
+  struct Words {
+    const char* column;
+    std::initializer_list<std::string_view> known;
+  };
+  // What a source does not say is empty.
+  for (const Words& words :
+       {Words{"arch", {"", "gpt", "llama", "moe", "mla-moe"}},
+        Words{"position", {"", "learned", "rope", "alibi", "none"}},
+        Words{"recompute", {"", "none", "selective", "full"}}, Words{"attention", {"", "flash", "unfused"}}})
+    if (std::find(words.known.begin(), words.known.end(), row.text(words.column)) == words.known.end())
+      return "unknown " + std::string(words.column) + " " + std::string(row.text(words.column));
+  const std::string_view offload = row.text("offload");
+  if (!offload.empty() && offload != "none" && !contains(offload, "optimizer-cpu") &&
+      !contains(offload, "param-cpu") && !contains(offload, "activation-cpu"))
+    return "unknown offload " + std::string(offload);
+  if (!schedule_of(row.text("schedule"))) return "unknown schedule " + std::string(row.text("schedule"));
+  return {};
+}
+
+std::string wrong_number_of(const Row& row) {
+  return wrong_number(row, {"layers",
+                            "hidden",
+                            "ffn_hidden",
+                            "heads",
+                            "kv_heads",
+                            "head_dim",
+                            "vocab",
+                            "experts",
+                            "top_k",
+                            "shared_experts",
+                            "expert_ffn_hidden",
+                            "first_dense_layers",
+                            "gpus",
+                            "gpus_per_node",
+                            "internode_gbit_per_gpu",
+                            "tp",
+                            "cp",
+                            "pp",
+                            "vp",
+                            "dp",
+                            "ep",
+                            "etp",
+                            "zero_stage",
+                            "micro_batch",
+                            "accum",
+                            "global_batch",
+                            "seq_len",
+                            "step_time_s",
+                            "memory_gib_per_gpu"});
 }
 
 specs::ModelSpec model_of(const Row& row) {
@@ -115,15 +223,16 @@ std::string cluster_of(const Row& row, specs::ClusterSpec& cluster, std::string&
 }
 
 std::string training_of(const Row& row, specs::TrainingSpec& training) {
-  const auto precision = specs::from_name<Precision>(row.text("precision"));
+  const auto precision = precision_of(row.text("precision"));
   if (!precision) return "unknown precision " + std::string(row.text("precision"));
   training.precision = *precision;
-  training.global_batch = row.integer("global_batch");
+  training.global_batch =
+      row.integer("global_batch", degree_of(row, "micro_batch") * accumulation_of(row) * data_ranks_of(row));
   training.sequence_length = row.integer("seq_len");
   training.attention = row.text("attention") == "unfused" ? specs::AttentionImplementation::unfused
                                                           : specs::AttentionImplementation::flash;
   training.compile = row.text("compile") == "1";
-  training.stack = row.text("stack") == "fsdp2-torchtitan" ? "torchtitan" : row.text("stack");
+  training.stack = stack_of(row.text("stack"));
   training.stack_release = row.text("release");
   const std::string_view family = row.text("family");
   if (family.starts_with("vtrain")) training.stack_release = "vtrain";
@@ -132,6 +241,8 @@ std::string training_of(const Row& row, specs::TrainingSpec& training) {
   for (const char* feature :
        {"async_tp", "float8_rowwise", "token_drop", "layers_only", "liger", "no_torch_ddp"})
     if (contains(variant, feature)) training.stack_features.emplace_back(feature);
+  if (contains(lower_case(row.text("precision")), "row") && *precision == Precision::fp8)
+    training.stack_features.emplace_back("float8_rowwise");
   for (std::string& feature : recipe_features(row)) training.stack_features.push_back(std::move(feature));
   if (contains(row.text("note"), "fused cross-entropy"))
     training.stack_features.emplace_back("fused_cross_entropy");
@@ -170,24 +281,27 @@ std::uint32_t modules_of(std::string_view detail) {
 
 specs::RegularPlacement placement_of(const Row& row, const specs::ModelSpec& model) {
   specs::RegularPlacement placement;
-  const auto degree = [&row](std::string_view column) {
-    return std::max<std::int64_t>(1, row.integer(column, 1));
-  };
+  const auto degree = [&row](std::string_view column) { return degree_of(row, column); };
   placement.tensor = degree("tp");
   placement.context = degree("cp");
   placement.pipeline = degree("pp");
-  placement.data = degree("dp");
+  placement.data = data_ranks_of(row);
   placement.expert = degree("ep");
   placement.expert_tensor = row.has("etp") ? degree("etp") : placement.tensor;
   if (row.integer("experts") == 0) placement.expert = placement.expert_tensor = 1;
   placement.micro_batch = degree("micro_batch");
-  placement.accumulation = degree("accum");
+  placement.accumulation = accumulation_of(row);
   placement.virtual_stages = placement.pipeline > 1 ? degree("vp") : 1;
-  const std::string_view schedule = row.text("schedule");
-  placement.schedule = schedule == "zb-1p"            ? specs::ScheduleKind::zero_bubble_h1
-                       : schedule == "zb-2p"          ? specs::ScheduleKind::zero_bubble_h2
-                       : placement.virtual_stages > 1 ? specs::ScheduleKind::interleaved
-                                                      : specs::ScheduleKind::one_forward_one_backward;
+  placement.schedule =
+      schedule_of(row.text("schedule")).value_or(specs::ScheduleKind::one_forward_one_backward);
+  if (placement.schedule == specs::ScheduleKind::one_forward_one_backward && placement.virtual_stages > 1)
+    placement.schedule = specs::ScheduleKind::interleaved;
+  const bool in_v_shape = placement.schedule == specs::ScheduleKind::zero_bubble_v ||
+                          placement.schedule == specs::ScheduleKind::dual_pipe_v;
+  if (placement.pipeline == 1)
+    placement.schedule = specs::ScheduleKind::one_forward_one_backward;
+  else if (in_v_shape)
+    placement.virtual_stages = 2;
   placement.sequence_parallel = row.text("sequence_parallel") == "1";
   std::string_view recompute = row.text("recompute");
   // The record infers it for this source from the defaults of a configuration. What a layer's time grows by
@@ -265,6 +379,7 @@ std::string convert(const Row& row, PublishedRun& run) {
   run.id = row.text("id");
   run.family = row.text("family");
   run.device = row.text("gpu");
+  if (std::string reason = wrong_number_of(row); !reason.empty()) return reason;
   for (const char* needed :
        {"layers", "hidden", "ffn_hidden", "heads", "vocab", "seq_len", "micro_batch", "gpus"})
     if (row.integer(needed) <= 0) return std::string("no ") + needed;
@@ -275,6 +390,13 @@ std::string convert(const Row& row, PublishedRun& run) {
                              "head_dim", "global_batch"})
     if (row.has(degree) && row.integer(degree) < 1)
       return std::string(degree) + " is " + std::string(row.text(degree));
+  if (row.integer("experts") > 0 && row.integer("top_k") <= 0) return "experts without top_k";
+  if (std::string reason = unknown_word(row); !reason.empty()) return reason;
+  const std::int64_t ranks =
+      degree_of(row, "tp") * degree_of(row, "cp") * degree_of(row, "pp") * data_ranks_of(row);
+  if (ranks != row.integer("gpus"))
+    return "gpus " + std::to_string(row.integer("gpus")) +
+           " is not tp · cp · pp · dp = " + std::to_string(ranks);
   if (row.integer("experts") < 0 || row.integer("zero_stage") < 0 || row.integer("zero_stage") > 3)
     return "experts or zero_stage out of range";
   if (row.integer("heads") > row.integer("hidden") && !row.has("head_dim"))
@@ -338,39 +460,6 @@ void need_run_columns(const std::filesystem::path& path, const Table& table) {
   need_columns(path, table,
                {"id", "family", "stack", "layers", "hidden", "ffn_hidden", "heads", "vocab", "gpu", "gpus",
                 "seq_len", "micro_batch", "precision", "confidence"});
-}
-
-void need_run_numbers(const std::filesystem::path& path, const Row& row) {
-  need_numbers(path, row,
-               {"layers",
-                "hidden",
-                "ffn_hidden",
-                "heads",
-                "kv_heads",
-                "head_dim",
-                "vocab",
-                "experts",
-                "top_k",
-                "shared_experts",
-                "expert_ffn_hidden",
-                "first_dense_layers",
-                "gpus",
-                "gpus_per_node",
-                "internode_gbit_per_gpu",
-                "tp",
-                "cp",
-                "pp",
-                "vp",
-                "dp",
-                "ep",
-                "etp",
-                "zero_stage",
-                "micro_batch",
-                "accum",
-                "global_batch",
-                "seq_len",
-                "step_time_s",
-                "memory_gib_per_gpu"});
 }
 
 std::vector<PublishedRun> merge_identical(std::vector<PublishedRun> runs) {

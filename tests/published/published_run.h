@@ -34,8 +34,6 @@ std::string convert(const Row& row, PublishedRun& run);
 
 /// Throws std::runtime_error where the table lacks a column that every run needs.
 void need_run_columns(const std::filesystem::path& path, const Table& table);
-/// Throws std::runtime_error where a size or a time of the row is no finite number.
-void need_run_numbers(const std::filesystem::path& path, const Row& row);
 
 /// Rows with identical inputs become one with their median time, in order of first appearance.
 std::vector<PublishedRun> merge_identical(std::vector<PublishedRun> runs);

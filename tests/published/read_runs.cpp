@@ -10,8 +10,10 @@ RunSet read_runs(const std::filesystem::path& path) {
   RunSet set;
   for (const Row& row : table.rows) {
     const std::string_view confidence = row.text("confidence");
-    if (row.text("usable") != "1" || (confidence != "a" && confidence != "b")) continue;
-    need_run_numbers(path, row);
+    if (row.number("usable") != 1 || (confidence != "a" && confidence != "b")) {
+      ++set.left_out;
+      continue;
+    }
     PublishedRun run;
     std::string reason = convert(row, run);
     if (reason.empty() && run.step_seconds <= 0) reason = "no step_time_s";

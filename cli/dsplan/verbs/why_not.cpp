@@ -19,14 +19,15 @@ struct WhyNotOptions {
   std::vector<std::string> settings;
 };
 
-/// The reader refuses what can never be legal: that is the answer here. A key or value it does not understand
-/// is bad input.
+/// What the stack or the model leaves no value for is the answer here. A key or a value that is none of the
+/// dimension's is bad input.
 bool answer_illegal(const specs::Plan& plan, const std::string& question,
                     const specs::Diagnostics& diagnostics, Invocation& invocation) {
   planner::WhyNot answer;
   for (const specs::Diagnostic& diagnostic : diagnostics.entries())
     if (diagnostic.severity == specs::Severity::error) {
-      if (!diagnostic.message.starts_with("search.")) return invocation.refuse(diagnostics);
+      if (diagnostic.message.find(": no value is possible: ") == std::string::npos)
+        return invocation.refuse(diagnostics);
       answer.reasons.push_back(diagnostic.message);
     }
   invocation.print(planner::why_not_report(plan, answer, question));

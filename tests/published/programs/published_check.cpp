@@ -56,8 +56,9 @@ void print_stand_ins(const std::vector<published::PublishedRun>& runs) {
   std::set<std::string> said;
   for (const auto& run : runs) {
     if (!run.stack_stand_in.empty())
-      said.insert("stack " + run.experiment.training.stack +
-                  " has no constants of its own; priced with those of " + run.stack_stand_in);
+      said.insert((run.experiment.training.stack.empty() ? "no stack named"
+                                                         : "stack " + run.experiment.training.stack) +
+                  ": no constants of its own; priced with those of " + run.stack_stand_in);
     if (!run.device_stand_in.empty())
       said.insert("device " + run.device + " is not in the catalog; priced as " + run.device_stand_in);
   }
@@ -110,6 +111,11 @@ int check_runs(const Options& options) {
       !any || ((!bounds.mean || mean <= *bounds.mean) && (!bounds.worst || worst.second <= *bounds.worst) &&
                (!bounds.coverage || inside >= *bounds.coverage));
   pass &= order.empty() || !bounds.tau || tau >= *bounds.tau;
+  if (set.left_out > 0)
+    std::printf("left out: %zu rows that are not usable = 1 of confidence a or b\n", set.left_out);
+  std::printf(
+      "coverage: of these rows by the interval around their prediction; script/accuracy tells that of "
+      "families left out of the fit\n");
   std::printf("rows with identical inputs deviate %.2f %% from their median: the floor\n",
               100 * set.noise.mean_deviation);
   std::printf("published_check: rows %zu families %zu F mean %s %% worst %s %% tau %s coverage %s %% %s\n",
