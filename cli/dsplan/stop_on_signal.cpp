@@ -1,6 +1,7 @@
 #include "cli/dsplan/stop_on_signal.h"
 
 #include <csignal>
+#include <cstdlib>
 
 namespace cli {
 namespace {
@@ -11,6 +12,7 @@ std::atomic<int> received = 0;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void note(int signal) {
+  if (stop) std::_Exit(128 + signal);
   received = signal;
   stop = true;
 }

@@ -1,4 +1,4 @@
-// Ctrl-C and SIGTERM as a wish to stop: what runs looks at it and ends in order.
+// Ctrl-C and SIGTERM as a wish to stop: what runs looks at it and ends in order; a second one ends at once.
 #pragma once
 
 #include <atomic>
