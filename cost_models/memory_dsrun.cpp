@@ -79,18 +79,15 @@ void copy_to_host(const CostInputs& inputs, RankMemory& memory) {
 /// a layer.
 struct PhaseBytes {
   double logits = 0;
-  double output_workspace = 0;
   double recomputed = 0;
   double temporaries = 0;
   double freed = 0;  ///< of what the layers keep, in a layer's phase
-  double output() const { return logits + output_workspace; }
   double layer() const { return recomputed + temporaries - freed; }
 };
 
 void add_phase(const PhaseBytes& phase, bool of_output, RankMemory& memory) {
   if (of_output) {
     memory.of(MemoryClass::logits_and_loss) = phase.logits;
-    memory.of(MemoryClass::workspace) = phase.output_workspace;
   } else {
     memory.of(MemoryClass::recomputation_working_set) = phase.recomputed;
     memory.of(MemoryClass::workspace) = phase.temporaries;
@@ -111,7 +108,7 @@ void add_sharded_peak(const CostInputs& inputs, const RankLoad& load, const Phas
     return place == 0 ? 1 : std::max(0.0, layers + 1 - static_cast<double>(place)) / std::max(1.0, layers);
   };
   for (std::size_t place = 0; place < whole.size(); ++place) {
-    const double beside = place == 0 ? phase.output() : phase.layer();
+    const double beside = place == 0 ? phase.logits : phase.layer();
     const double sum =
         kept * share_left(place) + beside + whole[place].gradient_bytes + whole[place].parameter_bytes;
     if (sum <= most) continue;
@@ -154,28 +151,21 @@ RankMemory dsrun_memory(const CostInputs& inputs, const RankLoad& load) {
   }
   // A replayed layer frees what it has computed again.
   const double recomputed = (replayed + needs.recomputed - (replayed > 0 ? needs.freed : 0)) * tokens;
-  // The gradient of a 16-bit weight is a product of its own, widened before it is added.
-  const double product_bytes = b < inputs.gradient_bytes ? b + inputs.gradient_bytes : 0;
   PhaseBytes phase;
   phase.recomputed = recomputed;
-  phase.temporaries =
-      needs.temporaries * tokens + product_bytes * sizes.gate_factor * sizes.ffn_hidden * sizes.hidden / t;
+  phase.temporaries = needs.temporaries * tokens;
   phase.freed = replayed > 0 ? 0 : needs.freed * tokens;
   if (load.counts.output) {
     const double rows =
         static_cast<double>(padded_vocabulary(inputs.model, static_cast<std::int64_t>(load.output_tensor))) /
         load.output_tensor;
-    // 16-bit logits are widened a few rows at a time.
-    constexpr double wide_rows = 128;
-    const double widened = b < 4 ? 4 * std::min(wide_rows, tokens) * rows : 0;
     phase.logits = tokens * b * (rows + 3 * sizes.hidden / s);
-    phase.output_workspace = std::max(widened, product_bytes * rows * sizes.hidden);
   }
   const bool shards_gradients = load.shards.zero.stage >= 2 && load.shards.data * load.shards.context > 1;
   if (shards_gradients)
     add_sharded_peak(inputs, load, phase, memory);
   else
-    add_phase(phase, phase.output() > phase.layer(), memory);
+    add_phase(phase, phase.logits > phase.layer(), memory);
   return memory;
 }
 

@@ -1,11 +1,15 @@
 // One process, optimizer included: tokens per second and the share of the best matrix-product rate that the
-// model's FLOPs reach, in fp32 and bf16.
+// model's FLOPs reach. A step is one micro-batch.
 //
-//   bench_tokens_per_second [threads]      (1 where it is not given)
+//   bench_tokens_per_second [threads=1] [hidden=512] [layers=6] [sequences=8] [steps=5] [precision=fp32]
+//
+// Both precisions where none is given.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <string>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -13,6 +17,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
+#include "bench/runtime/benchmark_model.h"
 #include "runtime/mesh/mesh.h"
 #include "runtime/monitor/tensor_memory.h"
 #include "runtime/train/trainer.h"
@@ -23,23 +28,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::int64_t sequences = 8;
 constexpr std::int64_t length = 256;
-constexpr int repetitions = 5;
 
-/// 25 M parameters, hidden 512.
-specs::ModelSpec gpt() {
-  specs::ModelSpec model;
-  model.layers = 6;
-  model.hidden = 512;
-  model.vocabulary = 8192;
-  model.attention.heads = model.attention.kv_heads = 8;
-  model.attention.head_dim = 64;
-  model.attention.qkv_bias = model.attention.output_bias = true;
-  model.feed_forward = {2048, false, specs::Activation::gelu_tanh, true};
-  model.positions = length;
-  return model;
-}
+struct Shape {
+  std::int64_t hidden = 512, layers = 6, sequences = 8, steps = 5;
+  double tokens() const { return static_cast<double>(sequences * length); }
+};
 
 double seconds_of(auto&& work) {
   const auto start = Clock::now();
@@ -49,12 +43,10 @@ double seconds_of(auto&& work) {
 
 /// Forward and backward: 6 for each weight of a matrix product and token, and 6 · layers · length · width for
 /// causal attention (half of the scores), per token.
-double model_flops(const specs::ModelSpec& model) {
-  const auto hidden = static_cast<double>(model.hidden);
-  const double weights = static_cast<double>(model.layers) * (4 * hidden * hidden + 2 * hidden * 2048) +
-                         hidden * static_cast<double>(model.vocabulary);
-  return (6 * weights + 6 * static_cast<double>(model.layers * length) * hidden) *
-         static_cast<double>(sequences * length);
+double model_flops(const specs::ModelSpec& model, double tokens) {
+  const auto hidden = static_cast<double>(model.hidden), layers = static_cast<double>(model.layers);
+  const double weights = layers * 12 * hidden * hidden + hidden * static_cast<double>(model.vocabulary);
+  return (6 * weights + 6 * layers * static_cast<double>(length) * hidden) * tokens;
 }
 
 double best_product_rate(at::ScalarType type) {
@@ -65,43 +57,67 @@ double best_product_rate(at::ScalarType type) {
   return best;
 }
 
-void measure(specs::Precision precision) {
+runtime::TrainerSpec spec_of(const Shape& shape, specs::Precision precision) {
   runtime::TrainerSpec spec;
-  spec.model = gpt();
-  spec.training.global_batch = sequences;
+  spec.model = bench::gpt(shape.hidden, shape.layers, length);
+  spec.training.global_batch = shape.sequences;
   spec.training.sequence_length = length;
   spec.training.precision = precision;
-  spec.training.steps = repetitions + 1;
+  spec.training.steps = shape.steps + 1;
   specs::RegularPlacement regular;
-  regular.micro_batch = sequences;
+  regular.micro_batch = shape.sequences;
   spec.placement = specs::regular_placement(regular, spec.model.layers);
   spec.schedule = specs::lower(specs::generate_schedule(regular.schedule, 1, 1, 1));
+  return spec;
+}
+
+void measure(const Shape& shape, specs::Precision precision) {
+  const runtime::TrainerSpec spec = spec_of(shape, precision);
   const runtime::Mesh mesh = runtime::Mesh::single();
   runtime::Trainer trainer(spec, mesh);
   runtime::MicroBatch batch;
-  batch.tokens = at::randint(spec.model.vocabulary, {sequences, length}, at::kLong);
-  batch.targets = at::randint(spec.model.vocabulary, {sequences, length}, at::kLong);
+  batch.tokens = at::randint(spec.model.vocabulary, {shape.sequences, length}, at::kLong);
+  batch.targets = at::randint(spec.model.vocabulary, {shape.sequences, length}, at::kLong);
   trainer.step({batch});
   runtime::reset_peak_tensor_memory();
+  const at::ScalarType type = runtime::parameter_type(spec.training);
+  double best = 0;
   std::vector<double> seconds;
-  for (int i = 0; i < repetitions; ++i) seconds.push_back(seconds_of([&] { trainer.step({batch}); }));
+  for (int i = 0; i < shape.steps; ++i) {
+    best = std::max(best, best_product_rate(type));
+    seconds.push_back(seconds_of([&] { trainer.step({batch}); }));
+  }
   std::sort(seconds.begin(), seconds.end());
-  const double median = seconds[repetitions / 2];
-  const double rate = model_flops(spec.model) / median;
-  const double best = best_product_rate(runtime::parameter_type(spec.training));
+  const double median = seconds[seconds.size() / 2];
+  const double rate = model_flops(spec.model, shape.tokens()) / median;
   std::printf(
       "%s: %.0f tokens/s (spread %.0f to %.0f), %.1f GFLOP/s, %.0f %% of the %.1f GFLOP/s of a 1024^3 "
       "product, peak tensors %.1f MiB\n",
-      std::string(specs::name_of(precision)).c_str(), sequences * length / median,
-      sequences * length / seconds.back(), sequences * length / seconds.front(), rate * 1e-9,
-      100 * rate / best, best * 1e-9, static_cast<double>(runtime::tensor_memory().peak_bytes) / (1 << 20));
+      std::string(specs::name_of(precision)).c_str(), shape.tokens() / median,
+      shape.tokens() / seconds.back(), shape.tokens() / seconds.front(), rate * 1e-9, 100 * rate / best,
+      best * 1e-9, static_cast<double>(runtime::tensor_memory().peak_bytes) / (1 << 20));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::map<std::string, std::string> given;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    const std::size_t equals = argument.find('=');
+    given[argument.substr(0, equals)] = equals == std::string::npos ? "" : argument.substr(equals + 1);
+  }
+  const auto number = [&](const std::string& name, std::int64_t otherwise) {
+    return given.contains(name) ? std::atoll(given[name].c_str()) : otherwise;
+  };
   runtime::install_counting_allocator();
-  at::set_num_threads(argc > 1 ? std::atoi(argv[1]) : 1);
-  measure(specs::Precision::fp32);
-  measure(specs::Precision::bf16);
+  at::set_num_threads(static_cast<int>(number("threads", 1)));
+  Shape shape;
+  shape.hidden = number("hidden", shape.hidden);
+  shape.layers = number("layers", shape.layers);
+  shape.sequences = number("sequences", shape.sequences);
+  shape.steps = number("steps", shape.steps);
+  for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16})
+    if (!given.contains("precision") || given["precision"] == specs::name_of(precision))
+      measure(shape, precision);
 }

@@ -17,6 +17,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/zeros.h>
 
+#include "bench/runtime/benchmark_model.h"
 #include "runtime/mesh/mesh.h"
 #include "runtime/train/trainer.h"
 #include "runtime/worker_pool/worker_pool.h"
@@ -30,26 +31,12 @@ using Clock = std::chrono::steady_clock;
 constexpr std::int64_t ranks = 2, sequences = 16, length = 256, pipeline_micro_batches = 4;
 constexpr int warm_up = 2, steps = 6;
 
-specs::ModelSpec gpt(bool tied) {
-  specs::ModelSpec model;
-  model.layers = 6;
-  model.hidden = 512;
-  model.vocabulary = 8192;
-  model.attention.heads = model.attention.kv_heads = 8;
-  model.attention.head_dim = 64;
-  model.attention.qkv_bias = model.attention.output_bias = true;
-  model.feed_forward = {2048, false, specs::Activation::gelu_tanh, true};
-  model.positions = length;
-  model.tied_embeddings = tied;
-  return model;
-}
-
 /// ddp: whole gradients reduced; fsdp2: parameters, gradients and states sharded; pipeline: 1F1B, tables
 /// untied.
 runtime::TrainerSpec spec_of(const std::string& mode, const std::string& precision) {
   const bool pipeline = mode == "pipeline";
   runtime::TrainerSpec spec;
-  spec.model = gpt(!pipeline);
+  spec.model = bench::gpt(512, 6, length, /*tied=*/!pipeline);
   spec.training.global_batch = sequences;
   spec.training.sequence_length = length;
   spec.training.precision = precision == "bf16" ? specs::Precision::bf16 : specs::Precision::fp32;

@@ -4,16 +4,14 @@
 #include <ATen/ops/native_layer_norm_backward.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "runtime/kernels/rms_norm_kernels.h"
+
 namespace runtime {
 
 namespace {
 
 std::optional<at::Tensor> optional_value(const ParameterBlock* block) {
   return block != nullptr ? std::optional(block->value()) : std::nullopt;
-}
-
-at::ScalarType wide_type(const at::Tensor& x) {
-  return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
 }  // namespace
@@ -42,26 +40,20 @@ struct Norm::LayerNorm : torch::autograd::Function<Norm::LayerNorm> {
 
 struct Norm::RmsNorm : torch::autograd::Function<Norm::RmsNorm> {
   static at::Tensor forward(torch::autograd::AutogradContext* node, const at::Tensor& x, const Norm* norm) {
-    const at::Tensor wide = x.to(wide_type(x));
-    const at::Tensor scale = wide.square().mean(1, true).add_(norm->epsilon_).rsqrt_();
-    node->save_for_backward({x, scale});
+    const kernels::RmsNormOutput output = kernels::rms_norm(x, norm->weight_->value(), norm->epsilon_);
+    node->save_for_backward({x, output.scale});
     node->saved_data["norm"] = reinterpret_cast<std::int64_t>(norm);
-    return wide.mul(scale).mul_(norm->weight_->value()).to(x.scalar_type());
+    return output.y;
   }
 
-  /// y = x·s·w with s = (mean x² + ε)^−½, so ds/dx = −s³·x / width.
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
                                                  torch::autograd::variable_list gradients) {
     const auto* norm = reinterpret_cast<const Norm*>(node->saved_data["norm"].toInt());
     const torch::autograd::variable_list saved = node->get_saved_variables();
-    const at::ScalarType type = wide_type(saved[0]);
-    const at::Tensor normalized = saved[0].to(type).mul(saved[1]);
-    const at::Tensor gradient = gradients[0].to(type);
-    norm->weight_->accumulate(gradient.mul(normalized).sum(0));
-    at::Tensor x_gradient = gradient.mul(norm->weight_->value());
-    const at::Tensor projection = x_gradient.mul(normalized).mean(1, true);
-    x_gradient.sub_(normalized.mul_(projection)).mul_(saved[1]);
-    return {x_gradient.to(saved[0].scalar_type()), at::Tensor()};
+    const kernels::RmsNormGradients result =
+        kernels::rms_norm_backward(gradients[0].contiguous(), saved[0], saved[1], norm->weight_->value());
+    norm->weight_->accumulate(result.weight);
+    return {result.x, at::Tensor()};
   }
 };
 

@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include "runtime/kernels/product_accumulation.h"
 #include "runtime/model/initialization.h"
 #include "runtime/monitor/memory_class.h"
 
@@ -161,6 +162,19 @@ at::Tensor view_of(const at::Tensor& flat, const std::vector<Parameter>& block, 
   return flat.narrow(0, block.front().bucket_offset, numel).view(stacked_shape(block));
 }
 
+/// sum += leftᵀ · right, the product in a narrower type than the sum's: some rows at a time, for the sake of
+/// memory.
+void add_narrow_product(const at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
+  constexpr std::int64_t product_bytes = 1 << 18;
+  const MemoryClassScope scope(specs::MemoryClass::workspace);
+  const std::int64_t row_bytes = right.size(1) * static_cast<std::int64_t>(right.element_size());
+  const std::int64_t rows = std::max<std::int64_t>(product_bytes / std::max<std::int64_t>(row_bytes, 1), 16);
+  for (std::int64_t first = 0; first < left.size(1); first += rows) {
+    const std::int64_t count = std::min(rows, left.size(1) - first);
+    sum.narrow(0, first, count).add_(left.narrow(1, first, count).t().mm(right));
+  }
+}
+
 }  // namespace
 
 BucketRange BucketRange::part(std::int64_t index, std::int64_t parts) const {
@@ -199,11 +213,12 @@ void ParameterBlock::accumulate(const at::Tensor& contribution) {
 }
 
 void ParameterBlock::accumulate_product(const at::Tensor& left, const at::Tensor& right) {
-  if (left.scalar_type() == gradient().scalar_type()) {
+  if (kernels::can_accumulate_product(gradient(), left, right)) {
+    kernels::accumulate_product(gradient(), left, right);
+  } else if (left.scalar_type() == gradient().scalar_type()) {
     gradient_.addmm_(left.t(), right);
   } else {
-    const MemoryClassScope scope(specs::MemoryClass::workspace);
-    gradient_.add_(left.t().mm(right));
+    add_narrow_product(gradient_, left, right);
   }
   notify();
 }

@@ -68,7 +68,7 @@ class ParameterBlock {
   /// gradient += contribution.
   void accumulate(const at::Tensor& contribution);
   /// gradient += leftᵀ · right, for the weight of a linear layer; in the gradient's precision where that is
-  /// the operands', else rounded to theirs once and added.
+  /// the operands' or the processor multiplies bf16 into fp32, else rounded to theirs once and added.
   void accumulate_product(const at::Tensor& left, const at::Tensor& right);
   /// The gradient was changed by other means.
   void notify();

@@ -7,6 +7,8 @@
 
 #include <ATen/ops/empty.h>
 
+#include "runtime/kernels/rotary_kernels.h"
+
 namespace runtime {
 
 std::vector<double> rotary_frequencies(const specs::RotarySpec& spec, std::int64_t head_dim) {
@@ -31,8 +33,7 @@ RotaryTable::RotaryTable(const specs::RotarySpec& spec, std::int64_t head_dim, s
                          at::ScalarType type) {
   const std::vector<double> frequencies = rotary_frequencies(spec, head_dim);
   const auto half = static_cast<std::int64_t>(frequencies.size());
-  rotated_dim_ = 2 * half;
-  const at::Tensor angles = at::empty({length, 1, half}, at::kDouble);
+  const at::Tensor angles = at::empty({length, half}, at::kDouble);
   auto* out = angles.data_ptr<double>();
   for (std::int64_t position = 0; position < length; ++position)
     for (std::int64_t i = 0; i < half; ++i)
@@ -43,14 +44,7 @@ RotaryTable::RotaryTable(const specs::RotarySpec& spec, std::int64_t head_dim, s
 }
 
 void RotaryTable::rotate(const at::Tensor& heads, int direction) const {
-  const at::Tensor first = heads.narrow(3, 0, rotated_dim_ / 2);
-  const at::Tensor second = heads.narrow(3, rotated_dim_ / 2, rotated_dim_ / 2);
-  const std::int64_t length = heads.size(1);
-  const at::Tensor cosine = cosine_.narrow(0, 0, length);
-  const at::Tensor sine = direction > 0 ? sine_.narrow(0, 0, length) : sine_.narrow(0, 0, length).neg();
-  const at::Tensor turned = first.mul(cosine).sub_(second.mul(sine));
-  second.copy_(second.mul(cosine).add_(first.mul(sine)));
-  first.copy_(turned);
+  kernels::rotate_heads(heads, cosine_, sine_, direction);
 }
 
 }  // namespace runtime

@@ -16,13 +16,12 @@ class RotaryTable {
   /// Angles for positions 0 … length − 1, in fp32, or fp64 where `type` is.
   RotaryTable(const specs::RotarySpec& spec, std::int64_t head_dim, std::int64_t length, at::ScalarType type);
 
-  /// Turns heads [sequences, length, heads, head_dim] in place; `direction` −1 turns back, which is the
-  /// gradient.
+  /// Turns heads [sequences, length, heads, head_dim], a view into rows of one matrix, in place; `direction`
+  /// −1 turns back, which is the gradient.
   void rotate(const at::Tensor& heads, int direction) const;
 
  private:
-  std::int64_t rotated_dim_;
-  at::Tensor cosine_;  ///< [length, 1, rotated_dim / 2]
+  at::Tensor cosine_;  ///< [length, rotated_dim / 2]
   at::Tensor sine_;
 };
 

@@ -2,7 +2,12 @@
 
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <mutex>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
@@ -91,6 +96,15 @@ class CountingAllocator final : public c10::Allocator {
   TensorMemory memory_;
 };
 
+/// Each step allocates what the last one freed: memory that went back to the system in between would come
+/// again as zeroed pages, one fault each.
+void keep_freed_memory() {
+#if defined(__GLIBC__)
+  mallopt(M_MMAP_MAX, 0);
+  mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
+#endif
+}
+
 }  // namespace
 
 MemoryClassScope::MemoryClassScope(specs::MemoryClass memory_class) : outer_(allocation_class) {
@@ -105,7 +119,10 @@ HostMemoryScope::~HostMemoryScope() { allocates_on_host = outer_; }
 
 void install_counting_allocator() {
   static std::once_flag once;
-  std::call_once(once, [] { c10::SetCPUAllocator(&CountingAllocator::instance(), /*priority=*/100); });
+  std::call_once(once, [] {
+    keep_freed_memory();
+    c10::SetCPUAllocator(&CountingAllocator::instance(), /*priority=*/100);
+  });
 }
 
 TensorMemory tensor_memory() { return CountingAllocator::instance().read(); }

@@ -35,7 +35,8 @@ struct TensorMemory : MemoryCount {
   std::int64_t allocations = 0;
 };
 
-/// Call before the first tensor; later calls do nothing.
+/// Call before the first tensor; later calls do nothing. Keeps freed memory for later tensors instead of
+/// giving it back to the system.
 void install_counting_allocator();
 
 TensorMemory tensor_memory();

@@ -10,6 +10,7 @@
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "runtime/kernels/softmax_kernels.h"
 #include "runtime/monitor/memory_class.h"
 #include "runtime/parallel/linear.h"
 
@@ -17,49 +18,25 @@ namespace runtime {
 
 namespace {
 
-/// Rows that a 16-bit loss works on at a time in fp32.
-constexpr std::int64_t wide_chunk_rows = 128;
-
-bool is_narrow(const at::Tensor& tensor) { return tensor.element_size() == 2; }
-
-/// The statistics of one row of the softmax, summed over the tensor axis. fp32, or fp64 for fp64 logits.
-struct RowStatistics {
-  at::Tensor maximum;       ///< [rows]
-  at::Tensor exponentials;  ///< [rows] sum of exp(logit − maximum)
-  at::Tensor target;        ///< [rows] logit of the target − maximum
-};
-
 /// The target's column in this slice; `outside` where it is on another rank or not counted.
 struct LocalTargets {
   at::Tensor column;   ///< [rows], 0 where outside
   at::Tensor outside;  ///< [rows] bool
 };
 
-/// fp32 (or fp64) logits of rows [first, first + rows), less the row maximum; in place for wide types.
-at::Tensor shifted(const at::Tensor& logits, const at::Tensor& maximum, std::int64_t first,
-                   std::int64_t rows) {
-  const at::Tensor part = logits.narrow(0, first, rows);
-  const at::Tensor shift = maximum.narrow(0, first, rows).unsqueeze(1);
-  return is_narrow(logits) ? part.to(at::kFloat).sub_(shift) : part.sub_(shift);
+at::Tensor column_or_none(const LocalTargets& targets) {
+  return targets.column.masked_fill(targets.outside, -1);
 }
 
-/// After this, wide logits hold exp(logit − maximum); narrow ones are as they were.
-RowStatistics row_statistics(const at::Tensor& logits, const LocalTargets& targets,
-                             const Communicator& tensor) {
-  RowStatistics row;
-  row.maximum = logits.amax(1).to(is_narrow(logits) ? at::kFloat : logits.scalar_type());
+/// Of whole rows, summed over the tensor axis; `target` less the maximum.
+kernels::RowStatistics row_statistics(const at::Tensor& logits, const LocalTargets& targets,
+                                      const Communicator& tensor) {
+  const kernels::RowStatistics own = kernels::row_statistics(logits, column_or_none(targets));
+  kernels::RowStatistics row{own.maximum.clone(), at::Tensor(), at::Tensor()};
   tensor.all_reduce(row.maximum, Reduction::max);
   const at::Tensor sums = at::empty({2, logits.size(0)}, row.maximum.options());
-  const std::int64_t chunk = is_narrow(logits) ? wide_chunk_rows : logits.size(0);
-  for (std::int64_t first = 0; first < logits.size(0); first += chunk) {
-    const std::int64_t rows = std::min(chunk, logits.size(0) - first);
-    const at::Tensor part = shifted(logits, row.maximum, first, rows);
-    sums[1]
-        .narrow(0, first, rows)
-        .copy_(part.gather(1, targets.column.narrow(0, first, rows).unsqueeze(1)).squeeze(1));
-    sums[0].narrow(0, first, rows).copy_(part.exp_().sum(1));
-  }
-  sums[1].masked_fill_(targets.outside, 0);
+  sums[0].copy_(own.maximum.sub(row.maximum).exp_().mul_(own.exponentials));
+  sums[1].copy_(own.target.sub(row.maximum)).masked_fill_(targets.outside, 0);
   tensor.all_reduce(sums);
   row.exponentials = sums[0];
   row.target = sums[1];
@@ -67,20 +44,10 @@ RowStatistics row_statistics(const at::Tensor& logits, const LocalTargets& targe
 }
 
 /// logits ← (softmax − one at the target) × weight of the row.
-void turn_into_gradient(const at::Tensor& logits, const LocalTargets& targets, const RowStatistics& row,
-                        const at::Tensor& weight) {
-  const std::int64_t chunk = is_narrow(logits) ? wide_chunk_rows : logits.size(0);
-  const at::Tensor scale = weight.div(row.exponentials);
-  const at::Tensor at_target = weight.neg().masked_fill_(targets.outside, 0);
-  for (std::int64_t first = 0; first < logits.size(0); first += chunk) {
-    const std::int64_t rows = std::min(chunk, logits.size(0) - first);
-    const at::Tensor part =
-        is_narrow(logits) ? shifted(logits, row.maximum, first, rows).exp_() : logits.narrow(0, first, rows);
-    part.mul_(scale.narrow(0, first, rows).unsqueeze(1));
-    part.scatter_add_(1, targets.column.narrow(0, first, rows).unsqueeze(1),
-                      at_target.narrow(0, first, rows).unsqueeze(1));
-    if (is_narrow(logits)) logits.narrow(0, first, rows).copy_(part);
-  }
+void turn_into_gradient(const at::Tensor& logits, const LocalTargets& targets,
+                        const kernels::RowStatistics& row, const at::Tensor& weight) {
+  kernels::turn_into_gradient(logits, column_or_none(targets), row.maximum, weight.div(row.exponentials),
+                              weight);
 }
 
 bool is_token_parallel(const VocabularyLayout& layout) {
@@ -213,7 +180,7 @@ VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const Forwar
   local.outside = local.column.lt(0).logical_or_(local.column.ge(slice.valid)).logical_or_(targets.lt(0));
   local.column.masked_fill_(local.outside, 0);
 
-  const RowStatistics row = row_statistics(logits, local, softmax_);
+  const kernels::RowStatistics row = row_statistics(logits, local, softmax_);
   const at::Tensor weight = targets.ge(0).to(row.target.scalar_type()).mul_(context.loss_weight);
   Result result;
   result.loss = row.exponentials.log().sub_(row.target).mul_(weight).sum(at::kDouble);
