@@ -1,8 +1,8 @@
 #include "cli/dsplan/stop_on_signal.h"
 
-#include <gtest/gtest.h>
-
 #include <csignal>
+
+#include <gtest/gtest.h>
 
 namespace cli {
 namespace {
