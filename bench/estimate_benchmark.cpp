@@ -46,17 +46,36 @@ std::vector<specs::RegularPlacement> placements() {
   return all;
 }
 
-void quick(benchmark::State& state) {
-  const Estimator estimator = gpt3();
+template <class Price>
+void each_placement(benchmark::State& state, Price price) {
   const std::vector<specs::RegularPlacement> all = placements();
-  for (const specs::RegularPlacement& placement : all) benchmark::DoNotOptimize(estimator.quick(placement));
+  for (const specs::RegularPlacement& placement : all) benchmark::DoNotOptimize(price(placement));
   std::size_t next = 0;
   for (auto _ : state) {
-    benchmark::DoNotOptimize(estimator.quick(all[next]));
+    benchmark::DoNotOptimize(price(all[next]));
     next = next + 1 == all.size() ? 0 : next + 1;
   }
   state.counters["placements/s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+}
+
+/// What the search asks first of a placement: whether it fits, and what it takes at the least.
+void memory(benchmark::State& state) {
+  const Estimator estimator = gpt3();
+  each_placement(state, [&](const auto& placement) { return estimator.quick_memory(placement); });
+}
+BENCHMARK(memory);
+
+void bound(benchmark::State& state) {
+  const Estimator estimator = gpt3();
+  each_placement(state, [&](const auto& placement) { return estimator.quick_bound(placement); });
+}
+BENCHMARK(bound);
+
+/// Bytes, and seconds along the schedule's critical path.
+void quick(benchmark::State& state) {
+  const Estimator estimator = gpt3();
+  each_placement(state, [&](const auto& placement) { return estimator.quick(placement); });
 }
 BENCHMARK(quick);
 

@@ -104,8 +104,26 @@ bool has_known_version(const json& document, const JsonLocator& locator, Diagnos
   return false;
 }
 
-void check_schema(const json& document, const JsonLocator& locator, Diagnostics& diagnostics) {
-  for (const SchemaViolation& violation : schema_violations(document)) {
+/// More than a reader goes through; each is looked up in the text.
+constexpr std::size_t most_shown = 50;
+
+/// Returns how many violations it does not tell.
+template <class Violation>
+std::size_t keep_first(std::vector<Violation>& violations) {
+  if (violations.size() <= most_shown) return 0;
+  const std::size_t rest = violations.size() - most_shown;
+  violations.erase(violations.begin() + most_shown, violations.end());
+  return rest;
+}
+
+void tell_rest(std::size_t rest, const std::string& name, Diagnostics& diagnostics) {
+  if (rest > 0) diagnostics.error({name, 0, 0}, fmt::format("and {} more errors of this file", rest));
+}
+
+std::size_t check_schema(const json& document, const JsonLocator& locator, Diagnostics& diagnostics) {
+  std::vector<SchemaViolation> violations = schema_violations(document);
+  const std::size_t rest = keep_first(violations);
+  for (const SchemaViolation& violation : violations) {
     Diagnostic problem = violation.at_key ? locator.at_key(violation.pointer, violation.message)
                                           : locator.at_value(violation.pointer, violation.message);
     problem.expected = violation.expected;
@@ -113,10 +131,13 @@ void check_schema(const json& document, const JsonLocator& locator, Diagnostics&
     problem.remedy = violation.remedy;
     diagnostics.add(std::move(problem));
   }
+  return rest;
 }
 
-void check_plan(const Plan& plan, const JsonLocator& locator, Diagnostics& diagnostics) {
-  for (const PlanViolation& violation : plan_violations(plan)) {
+std::size_t check_plan(const Plan& plan, const JsonLocator& locator, Diagnostics& diagnostics) {
+  std::vector<PlanViolation> violations = plan_violations(plan);
+  const std::size_t rest = keep_first(violations);
+  for (const PlanViolation& violation : violations) {
     Diagnostic problem = locator.at_value(violation.pointer, violation.message);
     if (violation.offset >= 0) {
       const SourcePosition start = locator.start_of_string(violation.pointer);
@@ -126,6 +147,7 @@ void check_plan(const Plan& plan, const JsonLocator& locator, Diagnostics& diagn
     problem.remedy = violation.remedy;
     diagnostics.add(std::move(problem));
   }
+  return rest;
 }
 
 }  // namespace
@@ -142,16 +164,18 @@ Result<Plan> read_plan_text(std::string_view text, const std::string& name) {
   const JsonLocator locator(text, name);
   const std::optional<json> document = parse(text, locator, result.diagnostics);
   if (!document || !has_known_version(*document, locator, result.diagnostics)) return result;
-  check_schema(*document, locator, result.diagnostics);
+  std::size_t rest = check_schema(*document, locator, result.diagnostics);
   if (result.diagnostics.has_errors()) {
     result.diagnostics.sort_by_position();
+    tell_rest(rest, name, result.diagnostics);
     return result;
   }
   Plan plan;
   JsonKeyReader reader(*document);
   visit_keys(reader, plan);
-  check_plan(plan, locator, result.diagnostics);
+  rest = check_plan(plan, locator, result.diagnostics);
   result.diagnostics.sort_by_position();
+  tell_rest(rest, name, result.diagnostics);
   if (!result.diagnostics.has_errors()) result.value = std::move(plan);
   return result;
 }

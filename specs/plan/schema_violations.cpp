@@ -178,13 +178,14 @@ std::vector<SchemaViolation> schema_violations(const json& document) {
     std::vector<Error> errors;
     for (valijson::ValidationResults::Error error; results.popError(error);)
       errors.push_back({tokens_of(error.context), error.description});
-    // A container is invalid because of what is in it: only the innermost places are of interest.
-    std::set<std::vector<std::string>> explained;
+    // A container is invalid because of what is in it: only the innermost places are of interest. In order,
+    // what lies inside a place follows it.
+    std::set<std::vector<std::string>> places, explained;
+    for (const Error& error : errors) places.insert(error.tokens);
     for (const Error& error : errors) {
-      const bool outer = std::any_of(errors.begin(), errors.end(), [&](const Error& other) {
-        return other.tokens.size() > error.tokens.size() &&
-               std::equal(error.tokens.begin(), error.tokens.end(), other.tokens.begin());
-      });
+      const auto next = places.upper_bound(error.tokens);
+      const bool outer = next != places.end() && next->size() > error.tokens.size() &&
+                         std::equal(error.tokens.begin(), error.tokens.end(), next->begin());
       if (explained.insert(error.tokens).second)
         explain(document, error.tokens, error.description, outer, found);
     }

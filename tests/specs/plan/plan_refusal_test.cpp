@@ -257,6 +257,18 @@ TEST(PlanRefusal, SurvivesTextThatIsHostile) {
   EXPECT_TRUE(huge.has_errors());
 }
 
+TEST(PlanRefusal, TellsTheFirstOfThousandsOfErrorsAndHowManyThereAreBeside) {
+  const Diagnostics many = errors_after([](ordered_json& d) {
+    d["runners_up"] = ordered_json::array();
+    d["advice"] = ordered_json::array();
+    for (int i = 0; i < 20000; ++i) d["advice"].push_back(i);
+  });
+  ASSERT_EQ(many.entries().size(), 51U);
+  EXPECT_NE(many.entries().front().message.find("/advice/0"), std::string::npos)
+      << many.entries().front().message;
+  EXPECT_EQ(many.entries().back().message, "and 19950 more errors of this file");
+}
+
 TEST(PlanRefusal, NamesAFileThatIsNotThere) {
   const Result<Plan> read = read_plan("no/such/plan.json");
   ASSERT_EQ(read.diagnostics.entries().size(), 1U);
