@@ -22,7 +22,8 @@ class PlacementViolationList {
   }
   void require_range(const std::string& field, std::int64_t value, std::int64_t low, std::int64_t high);
   bool empty() const { return violations_.empty(); }
-  std::vector<PlacementViolation> take() { return std::move(violations_); }
+  /// What several stages have in common is one violation, at the first of them, with the stages named.
+  std::vector<PlacementViolation> take();
 
  private:
   std::vector<PlacementViolation> violations_;

@@ -60,7 +60,8 @@ TEST_F(PlacementCheck, NamesHeadsThatDoNotDivide) {
 TEST_F(PlacementCheck, NamesTheBatchIdentity) {
   placement_.micro_batch = 3;
   EXPECT_EQ(violation(),
-            "stages/0/mesh/data: micro_batch 3 × accumulation 8 × data 4 = 96, must be global_batch 64");
+            "stages/0/mesh/data: micro_batch 3 × accumulation 8 × data 4 = 96, must be global_batch 64 "
+            "(stages 0, 1)");
   placement_.micro_batch = 2;
   placement_.replica_shares = {{.replicas = 2, .micro_batches = 10}, {.replicas = 2, .micro_batches = 7}};
   EXPECT_EQ(violation(), "replica_shares: micro_batch 2 × 34 micro-batches = 68, must be global_batch 64");
@@ -160,22 +161,40 @@ TEST_F(PlacementCheck, NamesSequencesThatDoNotSplit) {
   placement_.sequence_parallel = true;
   EXPECT_EQ(violation(),
             "stages/0/mesh/tensor: sequence parallel: sequence_length 1023 % (context 1 × tensor 2) = 1, "
-            "must be 0");
+            "must be 0 (stages 0, 1)");
   placement_ = regular_placement({.context = 4, .data = 4, .accumulation = 16}, 12);
   EXPECT_EQ(violation(), "stages/0/mesh/context: sequence_length 1023 % (2 × context 4) = 7, must be 0");
 }
 
 TEST_F(PlacementCheck, NamesExpertsThatDoNotFit) {
   for_all_stages([](PipelineStage& each) { each.mesh.expert = 4; });
-  EXPECT_EQ(violation(), "stages/0/mesh/expert: expert 4 × expert_tensor 1 for a model without experts");
+  EXPECT_EQ(violation(),
+            "stages/0/mesh/expert: expert 4 × expert_tensor 1 for a model without experts "
+            "(stages 0, 1)");
   inputs_.model.mixture = MixtureSpec{.experts = 6, .top_k = 2, .expert_hidden = 3072};
-  EXPECT_EQ(violation(), "stages/0/mesh/expert: experts 6 % expert 4 = 2, must be 0");
+  EXPECT_EQ(violation(), "stages/0/mesh/expert: experts 6 % expert 4 = 2, must be 0 (stages 0, 1)");
   inputs_.model.mixture->experts = 8;
   EXPECT_EQ(violation(), "");
   for_all_stages([](PipelineStage& each) { each.mesh.expert_tensor = 4; });
   EXPECT_EQ(violation(),
             "stages/0/mesh/expert: tensor 2 × context 1 × data 4 = 8 % (expert 4 × expert_tensor 4) = 8, "
-            "must be 0");
+            "must be 0 (stages 0, 1)");
+}
+
+TEST_F(PlacementCheck, SaysOnceWhatSeveralStagesHaveInCommon) {
+  placement_ = regular_placement({.pipeline = 10, .data = 4, .accumulation = 16}, 40);
+  for (PipelineStage& stage : placement_.stages) stage.zero.stage = 4;
+  const auto of_zero = [this] {
+    std::vector<std::string> messages;
+    for (const PlacementViolation& violation :
+         placement_violations(placement_, inputs_.model, inputs_.cluster, inputs_.training))
+      if (violation.field == "stages/0/zero/stage") messages.push_back(violation.message);
+    return messages;
+  };
+  EXPECT_EQ(of_zero(), std::vector<std::string>{"4 is not in [0, 3] (stages 0 to 9)"});
+  placement_.stages[1].zero.stage = 0;
+  EXPECT_EQ(of_zero(),
+            std::vector<std::string>{"4 is not in [0, 3] (stages 0, 2, 3, 4, 5, 6, 7, 8, … (9 in all))"});
 }
 
 TEST_F(PlacementCheck, NamesOrderAndGroupsThatAreNone) {
