@@ -1,4 +1,5 @@
-// How fast the planner is: candidates priced a second, and the whole way from experiment to plan.
+// How fast the planner is: candidates priced a second, the whole way from experiment to plan, and what is
+// done with a plan.
 //
 //   build/release/bin/planner_benchmark
 #include <cstdlib>
@@ -10,6 +11,7 @@
 #include "planner/branch_and_bound.h"
 #include "planner/plan_experiment.h"
 #include "planner/pricing.h"
+#include "planner/simulate/placement_simulation.h"
 #include "planner/space.h"
 #include "specs/language/catalog.h"
 #include "specs/language/read_experiment.h"
@@ -60,6 +62,30 @@ void experiment_to_plan_text(benchmark::State& state) {
   }
 }
 BENCHMARK(experiment_to_plan_text)->Unit(benchmark::kMillisecond);
+
+specs::Plan plan() { return *planner::plan_experiment(experiment())->plan; }
+
+void write_plan(benchmark::State& state) {
+  const specs::Plan written = plan();
+  std::size_t bytes = 0;
+  for (auto _ : state) bytes = specs::write_plan(written).size();
+  state.counters["bytes"] = static_cast<double>(bytes);
+}
+BENCHMARK(write_plan)->Unit(benchmark::kMillisecond);
+
+void read_plan(benchmark::State& state) {
+  const std::string text = specs::write_plan(plan());
+  for (auto _ : state) benchmark::DoNotOptimize(specs::read_plan_text(text, "plan.json"));
+}
+BENCHMARK(read_plan)->Unit(benchmark::kMillisecond);
+
+/// The plan's schedule event by event: 96 stages, 32 micro-batches.
+void simulate_plan(benchmark::State& state) {
+  const specs::Plan simulated = plan();
+  const cost_models::Estimator estimator(simulated.inputs);
+  for (auto _ : state) benchmark::DoNotOptimize(planner::simulate_step(estimator, simulated.placement));
+}
+BENCHMARK(simulate_plan)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 
