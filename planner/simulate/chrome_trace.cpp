@@ -1,5 +1,7 @@
 #include "planner/simulate/chrome_trace.h"
 
+#include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
@@ -101,6 +103,9 @@ class TraceWriter {
     add_metadata(process, 0, "process_sort_index", fmt::format(R"("sort_index":{})", rank));
   }
 
+  static std::int64_t nanoseconds(double seconds) { return std::llround(1e9 * seconds); }
+  static double microseconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
+
   /// A thread is named when its first slice comes.
   void name_thread(std::int32_t process, std::int32_t thread) {
     if (!named_.insert({process, thread}).second) return;
@@ -118,10 +123,14 @@ class TraceWriter {
           &timed;
     open_event();
     const bool whole_stage = task.action.micro_batch < 0;
+    const std::int64_t start = nanoseconds(timed.start_seconds);
+    // Both ends are rounded, not the duration: slices of a track that touch must not overlap by a nanosecond,
+    // or viewers nest them.
+    const std::int64_t end = std::max(start + 1, nanoseconds(timed.start_seconds + task.seconds));
     fmt::format_to(std::back_inserter(text_),
                    R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"cat":"step","name":"{}{}",)"
                    R"("args":{{"stage":{}{}}}}})",
-                   task.rank, thread, 1e6 * timed.start_seconds, 1e6 * task.seconds,
+                   task.rank, thread, microseconds(start), microseconds(end - start),
                    action_words(task.action.kind),
                    whole_stage ? "" : fmt::format(" {}", task.action.micro_batch), task.action.stage,
                    whole_stage ? "" : fmt::format(R"(,"micro_batch":{})", task.action.micro_batch));
@@ -132,7 +141,8 @@ class TraceWriter {
     open_event();
     fmt::format_to(std::back_inserter(text_),
                    R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"cat":"step","name":"update"}})",
-                   rank, compute_thread, 1e6 * step_.pipeline.seconds, 1e6 * step_.update_seconds);
+                   rank, compute_thread, microseconds(nanoseconds(step_.pipeline.seconds)),
+                   microseconds(nanoseconds(step_.seconds()) - nanoseconds(step_.pipeline.seconds)));
   }
 
   /// Viewers bind the end of a flow to the slice that encloses its time or begins with it and has its
@@ -141,8 +151,8 @@ class TraceWriter {
     open_event();
     fmt::format_to(std::back_inserter(text_),
                    R"({{"ph":"{}","pid":{},"tid":{},"ts":{:.3f},"cat":"step","name":"transfer","id":{}{}}})",
-                   phase, slice.task.rank, thread_of(slice.task), 1e6 * slice.start_seconds, id,
-                   phase == "f" ? R"(,"bp":"e")" : "");
+                   phase, slice.task.rank, thread_of(slice.task),
+                   microseconds(nanoseconds(slice.start_seconds)), id, phase == "f" ? R"(,"bp":"e")" : "");
   }
 
   void add_flow(const TimedTask& transfer) {

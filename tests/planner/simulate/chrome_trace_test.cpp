@@ -2,6 +2,7 @@
 #include "planner/simulate/chrome_trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -100,7 +101,8 @@ TEST_P(EveryTrace, HasEveryTaskOnceOnANamedTrackWhereNothingOverlaps) {
   for (auto& [track, spans] : slices) {
     EXPECT_TRUE(named.contains(track));
     std::sort(spans.begin(), spans.end());
-    for (std::size_t i = 1; i < spans.size(); ++i) EXPECT_LE(spans[i - 1].second, spans[i].first + 0.01);
+    for (std::size_t i = 1; i < spans.size(); ++i)
+      EXPECT_LE(std::llround(1e3 * spans[i - 1].second), std::llround(1e3 * spans[i].first));
     count += spans.size();
   }
   const auto tasks =
