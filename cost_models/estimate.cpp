@@ -114,11 +114,14 @@ Estimator& Estimator::operator=(Estimator&&) noexcept = default;
 
 const StackProfile& Estimator::profile() const { return state_->inputs.front().profile; }
 
-const CostInputs& Estimator::inputs() const { return state_->inputs.front(); }
+const CostInputs& Estimator::inputs(std::int64_t device_group) const {
+  return state_->inputs.at(static_cast<std::size_t>(device_group));
+}
 
-LayerCosts Estimator::layer(const LayerKey& key) const {
-  if (!inputs().model.mixture) return state_->layer(0, key);
-  return state_->combine(0, key);
+LayerCosts Estimator::layer(const LayerKey& key, std::int64_t device_group) const {
+  const auto group = static_cast<std::size_t>(device_group);
+  if (!inputs().model.mixture) return state_->layer(group, key);
+  return state_->combine(group, key);
 }
 
 const PipelineCut& Estimator::cut_of(const specs::RegularPlacement& placement) const {
@@ -314,11 +317,16 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
   }
   balance_stages(groups.front(), priced.seconds.stages);
   bool first = true;
+  double fixed = 0;
   for (std::size_t group = 0; group < groups.size(); ++group) {
     if (!used[group]) continue;
     const JobShape job = job_shape(groups[group], placement);
-    if (!first && job.transfer_seconds <= priced.job.transfer_seconds) continue;
+    const double fixed_of_group = fixed_seconds(groups[group], job.step);
+    if (!first &&
+        std::pair(job.transfer_seconds, fixed_of_group) <= std::pair(priced.job.transfer_seconds, fixed))
+      continue;
     first = false;
+    fixed = fixed_of_group;
     priced.job = job;
     priced.job_group = group;
   }
@@ -352,56 +360,109 @@ StagePricer Estimator::stage_pricer(const specs::RegularPlacement& outer, std::i
   return {state_->inputs.at(group), state_->layer(group, layer_key(outer)), state_->orders, outer};
 }
 
+struct Estimator::RankMemoryOfGroup {
+  std::size_t group = 0;
+  std::int64_t pipeline_rank = 0;
+  RankMemory memory;
+};
+
+std::vector<Estimator::RankMemoryOfGroup> Estimator::memory_of_ranks(const specs::Placement& placement,
+                                                                     const PricedStages& priced,
+                                                                     const specs::ReplicaShare* share) const {
+  const std::vector<CostInputs>& groups = state_->inputs;
+  std::vector<RankMemoryOfGroup> memories;
+  memories.reserve(priced.ranks.size());
+  for (std::size_t rank = 0; rank < priced.ranks.size(); ++rank) {
+    const specs::PipelineStage& stage = *priced.ranks[rank].representative;
+    const auto group = static_cast<std::size_t>(share != nullptr ? share->device_group : stage.device_group);
+    LayerKey key = layer_key(placement, stage);
+    if (share != nullptr) key.accumulates = share->micro_batches > 1;
+    RankLoad load = rank_load(priced.job, state_->layer(group, key), priced.ranks[rank].counts,
+                              shard_key(placement, stage), static_cast<std::int64_t>(rank),
+                              output_tensor_of(stage), groups.at(group).model.tied_embeddings);
+    load.tensor = static_cast<double>(stage.mesh.tensor);
+    memories.push_back({group, static_cast<std::int64_t>(rank), rank_memory(groups.at(group), load)});
+  }
+  return memories;
+}
+
+std::vector<Estimator::RankMemoryOfGroup> Estimator::memory_of_shares(
+    const specs::Placement& placement) const {
+  std::vector<RankMemoryOfGroup> memories;
+  for (const specs::ReplicaShare& share : placement.replica_shares)
+    for (RankMemoryOfGroup& rank : memory_of_ranks(placement, price_stages(placement, &share), &share))
+      memories.push_back(rank);
+  return memories;
+}
+
+std::vector<RankBytes> Estimator::rank_bytes(const specs::Placement& placement) const {
+  std::vector<RankBytes> bytes;
+  const std::vector<RankMemoryOfGroup> memories =
+      placement.replica_shares.empty() ? memory_of_ranks(placement, price_stages(placement, nullptr), nullptr)
+                                       : memory_of_shares(placement);
+  for (const RankMemoryOfGroup& rank : memories)
+    bytes.push_back({static_cast<std::int64_t>(rank.group), rank.pipeline_rank,
+                     whole_bytes(rank.memory.total()),
+                     whole_bytes(rank.memory.host_total() * state_->inputs[rank.group].devices_per_node)});
+  return bytes;
+}
+
+Estimator::Fits Estimator::fits(const specs::Placement& placement) const {
+  Fits fits;
+  for (const RankBytes& rank : rank_bytes(placement)) {
+    fits.device = fits.device && rank.device <= usable_device_bytes(rank.device_group);
+    fits.host = fits.host && rank.host_per_node <= usable_host_bytes(rank.device_group);
+  }
+  return fits;
+}
+
 PlacementSeconds Estimator::seconds_of(const specs::Placement& placement) const {
   return price_slowest(placement).seconds;
 }
 
 namespace {
 
-/// Where the nodes are not all alike: what follows from the devices that there are, all of them in use.
-void add_figures_of_groups(const std::vector<CostInputs>& groups, specs::CostBreakdown& breakdown) {
-  const CostInputs& inputs = groups.front();
-  double peak_flops = 0, dollars_per_hour = 0, watts = 0;
-  for (std::size_t index = 0; index < groups.size(); ++index) {
-    const specs::ClusterGroup& group = inputs.cluster.groups[index];
-    const double devices = static_cast<double>(group.devices());
-    const double nodes = static_cast<double>(group.nodes);
+/// Of the peak of all devices that there are, all of them in use.
+double utilization_of_groups(const CostInputs& inputs, const specs::CostBreakdown& breakdown) {
+  double peak_flops = 0;
+  for (const specs::ClusterGroup& group : inputs.cluster.groups) {
     const auto peak = group.node.device.peak_flops.find(inputs.training.precision);
-    if (peak != group.node.device.peak_flops.end()) peak_flops += devices * peak->second;
-    dollars_per_hour += nodes * group.node.price_per_hour_dollars;
-    watts += devices * group.node.device.power_watts * groups[index].power_fraction +
-             nodes * group.node.power_watts;
+    if (peak != group.node.device.peak_flops.end())
+      peak_flops += static_cast<double>(group.devices()) * peak->second;
   }
-  const double step = breakdown.step_seconds;
-  if (peak_flops > 0)
-    breakdown.model_flops_utilization = breakdown.noncausal_model_flops_per_step / (step * peak_flops);
-  breakdown.cost_per_step_dollars = dollars_per_hour * step / 3600;
-  breakdown.energy_per_step_joules = watts * step;
-  const double steps = breakdown.run_seconds / step;
-  breakdown.run_cost_dollars = steps * breakdown.cost_per_step_dollars;
-  breakdown.run_energy_joules = steps * breakdown.energy_per_step_joules;
+  if (peak_flops <= 0) return breakdown.model_flops_utilization;
+  return breakdown.noncausal_model_flops_per_step / (breakdown.step_seconds * peak_flops);
 }
 
 }  // namespace
+
+// Where replicas of several groups have a rank, the one that has least room left.
+void Estimator::add_memory_of_ranks(const specs::Placement& placement, const PricedStages& priced,
+                                    specs::CostBreakdown& breakdown) const {
+  const std::vector<RankMemoryOfGroup> memories = placement.replica_shares.empty()
+                                                      ? memory_of_ranks(placement, priced, nullptr)
+                                                      : memory_of_shares(placement);
+  const auto room = [&](const RankMemoryOfGroup& rank) {
+    return static_cast<double>(usable_device_bytes(static_cast<std::int64_t>(rank.group))) -
+           rank.memory.total();
+  };
+  const std::size_t ranks = priced.ranks.size();
+  breakdown.memory.reserve(ranks * memory_classes);
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const RankMemoryOfGroup* fullest = &memories[rank];
+    for (std::size_t other = rank + ranks; other < memories.size(); other += ranks)
+      if (room(memories[other]) < room(*fullest)) fullest = &memories[other];
+    add_memory(fullest->memory, static_cast<std::int64_t>(rank),
+               state_->inputs[fullest->group].devices_per_node, breakdown);
+  }
+}
 
 specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) const {
   specs::CostBreakdown breakdown;
   const std::vector<CostInputs>& groups = state_->inputs;
   const PricedStages priced = price_slowest(placement);
   const JobShape& job = priced.job;
-  breakdown.memory.reserve(priced.ranks.size() * memory_classes);
-  for (std::size_t rank = 0; rank < priced.ranks.size(); ++rank) {
-    const specs::PipelineStage& stage = *priced.ranks[rank].representative;
-    const auto group = static_cast<std::size_t>(stage.device_group);
-    const CostInputs& inputs = groups.at(group);
-    RankLoad load =
-        rank_load(job, state_->layer(group, layer_key(placement, stage)), priced.ranks[rank].counts,
-                  shard_key(placement, stage), static_cast<std::int64_t>(rank), output_tensor_of(stage),
-                  inputs.model.tied_embeddings);
-    load.tensor = static_cast<double>(stage.mesh.tensor);
-    add_memory(rank_memory(inputs, load), static_cast<std::int64_t>(rank), inputs.devices_per_node,
-               breakdown);
-  }
+  add_memory_of_ranks(placement, priced, breakdown);
   const auto slowest = std::max_element(
       priced.ranks.begin(), priced.ranks.end(),
       [](const PricedRank& a, const PricedRank& b) { return a.micro_batch_seconds < b.micro_batch_seconds; });
@@ -426,7 +487,7 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
     entry.exposed_seconds_high = entry.exposed_seconds * spread;
   }
   add_job_figures(placement, breakdown);
-  if (groups.size() > 1) add_figures_of_groups(groups, breakdown);
+  if (groups.size() > 1) breakdown.model_flops_utilization = utilization_of_groups(groups.front(), breakdown);
   return breakdown;
 }
 
@@ -458,11 +519,24 @@ JobFigures Estimator::job_figures(double step_seconds, std::int64_t world_size) 
   const CostInputs& inputs = state_->inputs.front();
   const specs::NodeSpec& node = inputs.cluster.groups.front().node;
   const double devices = static_cast<double>(world_size);
-  const double nodes = std::ceil(devices / static_cast<double>(node.devices));
+  double nodes = std::ceil(devices / static_cast<double>(node.devices));
+  double dollars_per_hour = nodes * node.price_per_hour_dollars;
+  double watts = devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts;
+  if (state_->inputs.size() > 1) {  // all in use
+    nodes = dollars_per_hour = watts = 0;
+    for (std::size_t index = 0; index < state_->inputs.size(); ++index) {
+      const specs::ClusterGroup& group = inputs.cluster.groups[index];
+      const double of_group = static_cast<double>(group.nodes);
+      nodes += of_group;
+      dollars_per_hour += of_group * group.node.price_per_hour_dollars;
+      watts += static_cast<double>(group.devices()) * group.node.device.power_watts *
+                   state_->inputs[index].power_fraction +
+               of_group * group.node.power_watts;
+    }
+  }
   JobFigures figures;
-  figures.cost_per_step_dollars = nodes * node.price_per_hour_dollars * step_seconds / 3600;
-  figures.energy_per_step_joules =
-      (devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts) * step_seconds;
+  figures.cost_per_step_dollars = dollars_per_hour * step_seconds / 3600;
+  figures.energy_per_step_joules = watts * step_seconds;
   add_goodput(inputs, state_->parameters, nodes, step_seconds, figures);
   return figures;
 }
@@ -501,6 +575,13 @@ void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBr
 std::int64_t Estimator::usable_device_bytes(std::int64_t device_group) const {
   const CostInputs& inputs = state_->inputs.at(static_cast<std::size_t>(device_group));
   return inputs.cluster.groups[static_cast<std::size_t>(device_group)].node.device.memory_bytes;
+}
+
+std::int64_t Estimator::most_usable_device_bytes() const {
+  std::int64_t most = 0;
+  for (std::size_t group = 0; group < state_->inputs.size(); ++group)
+    most = std::max(most, usable_device_bytes(static_cast<std::int64_t>(group)));
+  return most;
 }
 
 std::int64_t Estimator::usable_host_bytes(std::int64_t device_group) const {

@@ -22,6 +22,14 @@ namespace cost_models {
 
 struct PipelineCut;
 
+/// Memory of a pipeline rank on the devices that it has in one group.
+struct RankBytes {
+  std::int64_t device_group = 0;
+  std::int64_t pipeline_rank = 0;
+  std::int64_t device = 0;
+  std::int64_t host_per_node = 0;  ///< were all ranks of a node like this one
+};
+
 /// What follows from a step time and the devices in use.
 struct JobFigures {
   double cost_per_step_dollars = 0;
@@ -63,6 +71,16 @@ class Estimator {
   /// Any placement whose stages cover the model's units in order.
   specs::CostBreakdown estimate(const specs::Placement& placement) const;
 
+  /// Each pipeline rank's memory; where replicas lie in several groups, in each of them.
+  std::vector<RankBytes> rank_bytes(const specs::Placement& placement) const;
+  /// Whether every rank fits the devices, and the nodes, of its group.
+  struct Fits {
+    bool device = true;
+    bool host = true;
+    bool both() const { return device && host; }
+  };
+  Fits fits(const specs::Placement& placement) const;
+
   /// For searching over the cuts of one outer point; lives no longer than the estimator.
   StagePricer stage_pricer(const specs::RegularPlacement& outer, std::int64_t device_group = 0) const;
 
@@ -80,8 +98,11 @@ class Estimator {
   JobFigures job_figures(double step_seconds, std::int64_t world_size) const;
 
   /// What the formulas are given, and the cost of a layer, remembered; for bounds made of the same formulas.
-  const CostInputs& inputs() const;
-  LayerCosts layer(const LayerKey& key) const;
+  const CostInputs& inputs(std::int64_t device_group = 0) const;
+  LayerCosts layer(const LayerKey& key, std::int64_t device_group = 0) const;
+
+  /// How a regular placement cuts the model, remembered.
+  const PipelineCut& cut_of(const specs::RegularPlacement& placement) const;
 
   /// Device memory that training may use on a group's devices: the catalog's size, which is what the
   /// driver reports to a process. A
@@ -89,6 +110,8 @@ class Estimator {
   /// peak_host_bytes_per_node does not exceed usable_host_bytes().
   std::int64_t usable_device_bytes(std::int64_t device_group = 0) const;
   std::int64_t usable_host_bytes(std::int64_t device_group = 0) const;
+  /// Of the group whose devices have most.
+  std::int64_t most_usable_device_bytes() const;
   bool fits(const QuickCost& cost, std::int64_t device_group = 0) const;
 
   /// The stack whose rules and constants are used; `exact` is false where it stands in for another.
@@ -96,14 +119,20 @@ class Estimator {
 
  private:
   void add_job_figures(const specs::Placement& placement, specs::CostBreakdown& breakdown) const;
-
-  const PipelineCut& cut_of(const specs::RegularPlacement& placement) const;
-
   struct PricedStages;
   /// Of the replicas of one share; null: as the stages say, all replicas alike.
   PricedStages price_stages(const specs::Placement& placement, const specs::ReplicaShare* share) const;
   /// Of the replicas whose step takes longest.
   PricedStages price_slowest(const specs::Placement& placement) const;
+
+  struct RankMemoryOfGroup;
+  std::vector<RankMemoryOfGroup> memory_of_ranks(const specs::Placement& placement,
+                                                 const PricedStages& priced,
+                                                 const specs::ReplicaShare* share) const;
+  /// By share, then by pipeline rank.
+  std::vector<RankMemoryOfGroup> memory_of_shares(const specs::Placement& placement) const;
+  void add_memory_of_ranks(const specs::Placement& placement, const PricedStages& priced,
+                           specs::CostBreakdown& breakdown) const;
 
   struct State;
   std::unique_ptr<State> state_;

@@ -33,6 +33,18 @@ double StagePricer::step(std::span<const StageSeconds> stages, std::span<const S
   return step_seconds(inputs_, job_.step, {stages, transfers, ends}, orders_);
 }
 
+double StagePricer::step_bound(std::span<const StageSeconds> stages,
+                               std::span<const StepEndSeconds> ends) const {
+  const std::vector<double> transfers(stages.size() - 1, job_.transfer_seconds);
+  return step_lower_bound(inputs_, job_.step, {stages, transfers, ends});
+}
+
+StagePricer StagePricer::with_micro_batches(std::int64_t micro_batches) const {
+  StagePricer other = *this;
+  other.job_.step.pipeline.micro_batches = static_cast<double>(micro_batches);
+  return other;
+}
+
 double StagePricer::fixed() const { return fixed_seconds(inputs_, job_.step); }
 
 }  // namespace cost_models

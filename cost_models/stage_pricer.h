@@ -32,6 +32,10 @@ class StagePricer {
 
   /// The step: `stages` in the order the data flows, `ends` by pipeline rank.
   double step(std::span<const StageSeconds> stages, std::span<const StepEndSeconds> ends) const;
+  /// Never above `step`, and without a simulation.
+  double step_bound(std::span<const StageSeconds> stages, std::span<const StepEndSeconds> ends) const;
+  /// The same for another number of micro-batches, more than one where there were more than one.
+  StagePricer with_micro_batches(std::int64_t micro_batches) const;
   /// What of `step` neither the cut nor the pipeline changes.
   double fixed() const;
 

@@ -58,6 +58,7 @@ class Search {
     for (const Node& node : nodes_) settle(node);
     result_.method = branch_and_bound_method;
     result_.regions = mesh_regions();
+    std::erase_if(result_.regions, [](const Region& region) { return region.candidates == 0; });
     choose_best(incumbents_.best_of_meshes(), result_);
     result_.best_infeasible = treatments_.best_infeasible();
     sum_up();
@@ -247,14 +248,13 @@ class Search {
         result_.best ? result_.best->price.objective : std::numeric_limits<double>::infinity();
     for (const Region& region : result_.regions) {
       result_.candidates += region.candidates;
-      Count& of_kind = region.kind == RegionKind::priced       ? result_.priced
-                       : region.kind == RegionKind::infeasible ? result_.infeasible
-                                                               : result_.bounded;
+      Count& of_kind = region.kind == RegionKind::infeasible ? result_.infeasible
+                       : region.kind == RegionKind::bounded  ? result_.bounded
+                                                             : result_.priced;
       of_kind += region.candidates;
-      if (region.kind == RegionKind::bounded)
+      if (region.kind == RegionKind::bounded || region.kind == RegionKind::optimized)
         result_.lower_bound = std::min(result_.lower_bound, region.objective);
     }
-    result_.lower_bound = std::min(result_.lower_bound, pricer_.least_objective());
   }
 
   const specs::Experiment& experiment_;

@@ -44,12 +44,16 @@ std::string describe_inside_mesh(const specs::RegularPlacement& placement) {
 }
 
 std::string memory_equation(Constraint constraint, const Price& price, const Pricer& pricer) {
-  const bool device = constraint == Constraint::device_memory;
-  const std::int64_t needed = device ? price.peak_device_bytes : price.peak_host_bytes_per_node;
-  const std::int64_t usable = device ? pricer.usable_device_bytes() : pricer.usable_host_bytes();
+  return constraint == Constraint::device_memory
+             ? memory_equation(constraint, price.peak_device_bytes, pricer.usable_device_bytes())
+             : memory_equation(constraint, price.peak_host_bytes_per_node, pricer.usable_host_bytes());
+}
+
+std::string memory_equation(Constraint constraint, std::int64_t needed_bytes, std::int64_t usable_bytes) {
   return fmt::format("{}: needs {} of {} a {}", name_of(constraint),
-                     format_bytes(static_cast<double>(needed)), format_bytes(static_cast<double>(usable)),
-                     device ? "device" : "node");
+                     format_bytes(static_cast<double>(needed_bytes)),
+                     format_bytes(static_cast<double>(usable_bytes)),
+                     constraint == Constraint::device_memory ? "device" : "node");
 }
 
 specs::Certificate certificate_of(const SearchResult& result, const Pricer& pricer) {
@@ -69,7 +73,8 @@ specs::Certificate certificate_of(const SearchResult& result, const Pricer& pric
                                    .rule = std::string(region.rule)};
     if (region.kind == specs::RegionKind::infeasible) entry.reason = least_need(region, pricer);
     if (region.kind == specs::RegionKind::bounded) entry.bound = region.objective;
-    if (region.kind == specs::RegionKind::priced) entry.best = region.objective;
+    if (region.kind == specs::RegionKind::priced || region.kind == specs::RegionKind::optimized)
+      entry.best = region.objective;
     certificate.regions.push_back(std::move(entry));
   }
   return certificate;

@@ -156,6 +156,8 @@ Count ClaimedRegion::count_of_choices(const WrittenOutMesh& mesh) const {
     for (const std::int64_t micro_batch : mesh.micro_batches) {
       if (!admits("micro_batch", text(micro_batch))) continue;
       const std::int64_t accumulation = global_batch_ / point.data / micro_batch;
+      point.micro_batch = micro_batch;
+      point.accumulation = accumulation;
       for (const auto& [kind, virtual_stages] : schedules(point.pipeline, accumulation)) {
         point.schedule = kind;
         point.virtual_stages = virtual_stages;
@@ -196,13 +198,16 @@ std::optional<RegularPlacement> ClaimedRegion::draw_near(const RegularPlacement&
   // The mesh of the region that shares most degrees with the plan's, or one that differs a little more.
   std::vector<std::pair<int, std::size_t>> by_distance;
   for (const std::size_t index : meshes_) {
-    int distance = 0;
-    for (const std::string_view name : mesh_dimensions)
-      distance += certificate_value(space_.meshes()[index].corner, name) != certificate_value(plan, name);
+    const RegularPlacement& corner = space_.meshes()[index].corner;
+    const int distance = (corner.tensor != plan.tensor) + (corner.context != plan.context) +
+                         (corner.pipeline != plan.pipeline) + (corner.data != plan.data) +
+                         (corner.expert != plan.expert) + (corner.expert_tensor != plan.expert_tensor) +
+                         (corner.order != plan.order);
     by_distance.emplace_back(distance, index);
   }
-  std::sort(by_distance.begin(), by_distance.end());
   const std::size_t near = std::min<std::size_t>(by_distance.size(), 4);
+  std::partial_sort(by_distance.begin(), by_distance.begin() + static_cast<std::ptrdiff_t>(near),
+                    by_distance.end());
   const std::size_t place = std::uniform_int_distribution<std::size_t>(0, near - 1)(random);
   return complete(space_.meshes()[by_distance[place].second], &plan, random);
 }
@@ -259,6 +264,7 @@ std::optional<RegularPlacement> ClaimedRegion::complete(const WrittenOutMesh& me
       !choose(admitted(space_.local_steps(member, member.zero), "local_steps"),
               like ? &like->local_steps : nullptr, random, member.local_steps))
     return std::nullopt;
+  if (choices_ != nullptr && choices_->count(member) == 0) return std::nullopt;
   return member;
 }
 

@@ -15,6 +15,7 @@ using specs::RegionKind;
 struct MeshAccount {
   Count candidates;
   std::optional<PricedCandidate> best;
+  double least = std::numeric_limits<double>::infinity();  ///< no member that fits is below
   std::int64_t over_device = 0, over_host = 0;
   std::int64_t least_device = std::numeric_limits<std::int64_t>::max();
   std::int64_t least_host = least_device;
@@ -33,11 +34,12 @@ class Reference {
       MeshAccount account;
       space_.for_each_member(mesh, [&](const specs::RegularPlacement& member) { look_at(member, account); });
       if (account.best) best_of_meshes.push_back(*account.best);
+      least_ = std::min(least_, account.least);
       result_.regions.push_back(region_of(mesh, account));
     }
     choose_best(std::move(best_of_meshes), result_);
     if (result_.best) {
-      result_.lower_bound = std::min(result_.best->price.objective, pricer_.least_objective());
+      result_.lower_bound = least_;
       result_.nearest_infeasible.reset();
     }
     return std::move(result_);
@@ -54,6 +56,7 @@ class Reference {
     const PricedCandidate candidate{member, pricer_.price(member)};
     const Excess excess = excess_of(candidate.price, pricer_);
     if (!excess.constraint) {
+      account.least = std::min(account.least, candidate.price.objective * (1 - candidate.price.gap));
       if (!account.best || is_better(candidate.price, account.best->price)) account.best = candidate;
       return;
     }
@@ -84,7 +87,9 @@ class Reference {
     add("axis_order", specs::to_string(corner.order));
     if (account.best || account.over_device * account.over_host != 0 || !result_.complete) {
       region.rule = "priced";
-      region.objective = account.best ? account.best->price.objective : 0;
+      const bool proven = !account.best || account.least == account.best->price.objective;
+      if (!proven) region.kind = RegionKind::optimized;
+      region.objective = account.best ? account.least : 0;
       result_.priced += region.candidates;
     } else {
       const bool device = account.over_device > 0;
@@ -101,6 +106,7 @@ class Reference {
   const WrittenOutSpace space_;
   const Pricer& pricer_;
   const std::atomic<bool>* stop_;
+  double least_ = std::numeric_limits<double>::infinity();
   SearchResult result_;
 };
 

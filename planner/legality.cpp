@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "planner/group_layouts.h"
 #include "planner/report/quantity.h"
 #include "specs/schedule/generate.h"
 
@@ -312,12 +313,30 @@ std::vector<specs::AxisOrder> Legality::axis_orders(const MeshDegrees& mesh) con
     if (!allowed(experiment_.search.axis_order, name)) continue;
     const std::optional<specs::AxisOrder> order = specs::axis_order_from(name);
     if (!order) continue;
+    // Groups of nodes are ranges of ranks, which other orders of the axes would scatter over the stages.
+    if (is_mixed(experiment_.cluster) && *order != specs::default_axis_order) continue;
     std::vector<specs::MeshAxis> visible = visible_order(mesh, *order);
     if (contains(seen, visible)) continue;
     seen.push_back(std::move(visible));
     orders.push_back(*order);
   }
   return orders;
+}
+
+MaybeRefusal Legality::groups(const MeshDegrees& mesh) const {
+  if (!is_mixed(experiment_.cluster)) return std::nullopt;
+  const GroupLayouts layouts(experiment_);
+  const std::int64_t rank = mesh.tensor * mesh.context * mesh.data;
+  const std::int64_t replica = mesh.tensor * mesh.context * mesh.pipeline;
+  if (mesh.pipeline > 1 && layouts.ranks_lie_in_groups(rank)) return std::nullopt;
+  if (layouts.replicas_lie_in_groups(replica)) return std::nullopt;
+  std::vector<std::int64_t> devices;
+  for (std::size_t group = 0; group < layouts.groups(); ++group) devices.push_back(layouts.devices(group));
+  return refuse(
+      Constraint::device_count,
+      fmt::format("neither a pipeline rank of tensor · context · data = {} devices nor a replica of "
+                  "tensor · context · pipeline = {} lies on nodes of one kind: there are {} devices",
+                  rank, replica, fmt::join(devices, " and ")));
 }
 
 MaybeRefusal Legality::axis_order(const MeshDegrees& mesh, const specs::AxisOrder& order) const {
@@ -352,6 +371,7 @@ MaybeRefusal Legality::placement(const specs::RegularPlacement& placement) const
   if (auto refusal = pipeline(mesh.pipeline)) return refusal;
   if (auto refusal = data(mesh.data)) return refusal;
   if (auto refusal = experts(mesh)) return refusal;
+  if (auto refusal = groups(mesh)) return refusal;
   if (auto refusal = micro_batch(mesh, placement.micro_batch)) return refusal;
   const std::int64_t replica = placement.micro_batch * placement.accumulation;
   if (replica * mesh.data != experiment_.training.global_batch)

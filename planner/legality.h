@@ -89,6 +89,8 @@ class Legality {
   MaybeRefusal pipeline(std::int64_t degree) const;
   MaybeRefusal data(std::int64_t degree) const;
   MaybeRefusal experts(const MeshDegrees& mesh) const;
+  /// Several kinds of nodes: each pipeline rank, or each replica, lies on nodes of one kind.
+  MaybeRefusal groups(const MeshDegrees& mesh) const;
   MaybeRefusal micro_batch(const MeshDegrees& mesh, std::int64_t micro_batch) const;
   MaybeRefusal schedule(const MeshDegrees& mesh, std::int64_t accumulation, specs::ScheduleKind kind,
                         std::int64_t virtual_stages) const;

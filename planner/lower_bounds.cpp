@@ -58,12 +58,10 @@ double quickest_layer_seconds(const cost_models::LayerCosts& costs, const cost_m
 /// 1 / Σ 1 / a_i of 1F1B.
 double busiest_share(std::int64_t ranks, std::int64_t micro_batches, double backward_share) {
   double sum = 0;
-  for (std::int64_t rank = 0; rank < ranks; ++rank) {
-    const std::int64_t ahead = std::min(ranks - rank, micro_batches);
-    const double weight =
-        static_cast<double>(micro_batches - ahead) + static_cast<double>(ahead - 1) * backward_share;
-    if (weight <= 0) return 0;
-    sum += 1 / weight;
+  for (const double busy : busy_micro_batches(specs::ScheduleKind::one_forward_one_backward, ranks,
+                                              micro_batches, backward_share)) {
+    if (busy <= 0) return 0;
+    sum += 1 / busy;
   }
   return 1 / sum;
 }
@@ -79,7 +77,9 @@ MeshBounds::MeshBounds(const specs::Experiment& experiment, const Space& space,
   parameters_.dense /= mesh.mesh.pipeline;
   parameters_.replicated /= mesh.mesh.pipeline;
   parameters_.expert /= mesh.mesh.pipeline;
-  end_ = quickest_end();
+  const std::size_t groups = experiment.cluster.groups.size();
+  for (std::size_t group = 0; group < groups; ++group) ends_.push_back(quickest_end(group));
+  if (groups > 1) layouts_ = std::make_shared<const GroupLayouts>(experiment);
 }
 
 cost_models::ShardKey MeshBounds::shards_of(const specs::ZeroTreatment& zero) const {
@@ -88,8 +88,8 @@ cost_models::ShardKey MeshBounds::shards_of(const specs::ZeroTreatment& zero) co
   return cost_models::shard_key(point);
 }
 
-cost_models::StepEndSeconds MeshBounds::quickest_end() const {
-  const cost_models::CostInputs& inputs = estimator_->inputs();
+cost_models::StepEndSeconds MeshBounds::quickest_end(std::size_t group) const {
+  const cost_models::CostInputs& inputs = estimator_->inputs(static_cast<std::int64_t>(group));
   if (inputs.profile.options.layers_only) return {};
   double reduction = std::numeric_limits<double>::infinity();
   double update = reduction;
@@ -111,7 +111,6 @@ cost_models::StepEndSeconds MeshBounds::quickest_end() const {
 }
 
 std::int64_t MeshBounds::device_bytes() const {
-  const cost_models::CostInputs& inputs = estimator_->inputs();
   const MeshDegrees& mesh = mesh_->mesh;
   cost_models::RankLoad load;
   load.parameters = parameters_;
@@ -125,7 +124,10 @@ std::int64_t MeshBounds::device_bytes() const {
       for_ends(space_->parameter_offload(zero), [&](const specs::OffloadTreatment& parameters) {
         load.shards.offload.optimizer = optimizer;
         load.shards.offload.parameters = parameters;
-        least = std::min(least, cost_models::rank_memory(inputs, load).total());
+        for (std::size_t group = 0; group < ends_.size(); ++group)
+          least = std::min(
+              least,
+              cost_models::rank_memory(estimator_->inputs(static_cast<std::int64_t>(group)), load).total());
       });
     });
   }
@@ -134,25 +136,49 @@ std::int64_t MeshBounds::device_bytes() const {
 }
 
 MeshBounds::Work MeshBounds::work(const BatchChoice& batch, bool sequence_parallel) const {
-  const cost_models::CostInputs& inputs = estimator_->inputs();
   specs::RegularPlacement point = mesh_->corner();
   point.micro_batch = batch.micro_batch;
   point.accumulation = batch.accumulation;
   point.sequence_parallel = sequence_parallel;
+  Work work;
+  for (std::size_t group = 0; group < ends_.size(); ++group) work.push_back(work_of_group(point, group));
+  return work;
+}
+
+namespace {
+
+GroupWork kinds_of(const cost_models::LayerCosts& costs, const cost_models::UnitCounts& counts) {
+  const auto whole = [](const cost_models::UnitCost& unit) { return unit.forward + unit.backward; };
+  GroupWork work;
+  work.of_kind = {cost_models::total(counts.encoder_attention) * whole(costs.encoder_attention),
+                  cost_models::total(counts.attention) * whole(costs.attention),
+                  counts.feed_forwards() * whole(costs.feed_forward),
+                  counts.mixtures() * whole(costs.mixture), counts.output ? whole(costs.output) : 0};
+  work.embedding = counts.embedding ? whole(costs.embedding) : 0;
+  return work;
+}
+
+}  // namespace
+
+MeshBounds::GroupSeconds MeshBounds::work_of_group(const specs::RegularPlacement& point,
+                                                   std::size_t group) const {
+  const auto index = static_cast<std::int64_t>(group);
+  const cost_models::CostInputs& inputs = estimator_->inputs(index);
   cost_models::UnitCounts counts = whole_;
   if (inputs.profile.options.layers_only) counts.embedding = counts.output = false;
-  const cost_models::LayerCosts costs = estimator_->layer(cost_models::layer_key(point));
+  const cost_models::LayerCosts costs = estimator_->layer(cost_models::layer_key(point), index);
   const std::vector<specs::ZeroTreatment>& zeros = space_->zeros(*mesh_);
   const auto seconds = [&](const cost_models::ShardKey& shards) {
     return cost_models::stage_seconds(inputs, costs, counts, shards).total();
   };
-  Work work;
+  GroupSeconds work;
   work.backward_share = least_backward_share(costs, counts);
   work.seconds = seconds({});
   work.quickest_layer = quickest_layer_seconds(costs, counts);
   work.output = counts.output ? costs.output.forward + costs.output.backward : 0;
   work.without_embedding =
       work.seconds - (counts.embedding ? costs.embedding.forward + costs.embedding.backward : 0);
+  if (layouts_) work.of_kinds = kinds_of(costs, counts);
   if (mesh_->mesh.pipeline > 1 || zeros.front().stage < 2) return work;
   // One rank holds all units, and parameters or gradients travel under every treatment.
   work.seconds = std::numeric_limits<double>::infinity();
@@ -166,28 +192,80 @@ double MeshBounds::step_seconds(const BatchChoice& batch, const ScheduleChoice& 
   specs::RegularPlacement point = mesh_->corner();
   point.micro_batch = batch.micro_batch;
   point.accumulation = batch.accumulation;
-  const cost_models::CostInputs& inputs = estimator_->inputs();
+  point.schedule = schedule.kind;
+  point.virtual_stages = schedule.virtual_stages;
+  if (!layouts_) return step_of_group(point, work.front(), 0);
+  double least = std::numeric_limits<double>::infinity();
+  const MeshDegrees& mesh = mesh_->mesh;
+  if (mesh.pipeline > 1 && schedule.virtual_stages == 1 &&
+      layouts_->ranks_lie_in_groups(mesh.tensor * mesh.context * mesh.data))
+    least = step_of_stages(point, work);
+  const ReplicaShares shares =
+      layouts_->shares(mesh.tensor * mesh.context * mesh.pipeline, mesh.data * batch.accumulation);
+  if (shares.count > 0) least = std::min(least, step_of_shares(point, work, shares));
+  return least;
+}
+
+double MeshBounds::step_of_shares(const specs::RegularPlacement& point, const Work& work,
+                                  const ReplicaShares& shares) const {
+  const auto seconds = [&](std::int64_t share, std::size_t group) {
+    specs::RegularPlacement alike = point;
+    alike.accumulation = share;
+    return step_of_group(alike, work[group], group);
+  };
+  const auto best =
+      shares.at(shares.best(0, shares.count - 1, shares.balanced(work[0].seconds, work[1].seconds), seconds));
+  return std::max(seconds(best[0], 0), seconds(best[1], 1));
+}
+
+double MeshBounds::step_of_stages(const specs::RegularPlacement& point, const Work& work) const {
+  std::vector<GroupWork> works;
+  MixedPipeline pipeline{point.schedule, static_cast<double>(point.accumulation), 0, 1, {}};
+  double reduction = std::numeric_limits<double>::infinity(), update = reduction, fixed = reduction;
+  for (std::size_t group = 0; group < work.size(); ++group) {
+    const cost_models::CostInputs& inputs = estimator_->inputs(static_cast<std::int64_t>(group));
+    const cost_models::JobShape job = cost_models::job_shape(inputs, point);
+    works.push_back(work[group].of_kinds);
+    pipeline.backward_share = std::min(pipeline.backward_share, work[group].backward_share);
+    pipeline.transfer_seconds = std::max(pipeline.transfer_seconds, job.transfer_seconds);
+    reduction = std::min(reduction, ends_[group].gradient_reduction);
+    update = std::min(update, ends_[group].update());
+    fixed = std::min(fixed, cost_models::fixed_seconds(inputs, job.step));
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::vector<std::size_t>& order : layouts_->orders()) {
+    const auto groups = layouts_->group_of_rank(order, point.tensor * point.context * point.data);
+    pipeline.group_of_rank = groups;
+    const MixedPipelineBound bound = mixed_pipeline_bound(pipeline, works);
+    least = std::min(least, std::max(bound.seconds, bound.shared_seconds + bound.least_weight * reduction));
+  }
+  return least + update + fixed;
+}
+
+double MeshBounds::step_of_group(const specs::RegularPlacement& point, const GroupSeconds& work,
+                                 std::size_t group) const {
+  const cost_models::CostInputs& inputs = estimator_->inputs(static_cast<std::int64_t>(group));
   const cost_models::JobShape job = cost_models::job_shape(inputs, point);
   const double ranks = static_cast<double>(point.pipeline);
-  const double micro_batches = static_cast<double>(batch.accumulation);
-  double pipeline = micro_batches * work.seconds / ranks + end_.gradient_reduction;
+  const double micro_batches = static_cast<double>(point.accumulation);
+  double pipeline = micro_batches * work.seconds / ranks + ends_[group].gradient_reduction;
   if (ranks > 1) {
     const double there_and_back = work.seconds + 2 * (ranks - 1) * job.transfer_seconds;
-    if (schedule.kind == specs::ScheduleKind::gpipe)
+    if (point.schedule == specs::ScheduleKind::gpipe)
       pipeline = std::max(pipeline, there_and_back + (micro_batches - 1) * work.seconds / ranks);
-    if (schedule.kind == specs::ScheduleKind::interleaved) {
-      const double virtual_stages = static_cast<double>(schedule.virtual_stages);
+    if (point.schedule == specs::ScheduleKind::interleaved) {
+      const double virtual_stages = static_cast<double>(point.virtual_stages);
       const double blocks = static_cast<double>(specs::block_count(experiment_->model));
       const double stage = work.quickest_layer * std::floor(blocks / (ranks * virtual_stages));
       pipeline = std::max(pipeline, (ranks - 1) * (stage + 2 * job.transfer_seconds) +
                                         micro_batches * (virtual_stages * stage + work.output));
     }
-    if (schedule.kind == specs::ScheduleKind::one_forward_one_backward)
+    if (point.schedule == specs::ScheduleKind::one_forward_one_backward)
       pipeline = std::max(pipeline, there_and_back + work.without_embedding *
-                                                         busiest_share(point.pipeline, batch.accumulation,
+                                                         busiest_share(point.pipeline, point.accumulation,
                                                                        work.backward_share));
   }
-  return pipeline + end_.update() + cost_models::fixed_seconds(inputs, job.step);
+  return pipeline + ends_[group].update() + cost_models::fixed_seconds(inputs, job.step);
 }
 
 }  // namespace planner

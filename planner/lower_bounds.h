@@ -33,15 +33,25 @@
 //
 // To this come the update of the mean rank under its quickest treatment and the fixed part of a step.
 //
+// Several kinds of nodes. The stages of a pipeline may lie on devices of each (group_bounds.h), or each
+// replica on devices of one, with a share of the micro-batches of its own: then the bounds above hold for the
+// replicas of each kind with their share, and the best shares are where they cross. The smaller of the two is
+// the bound.
+//
 // Memory. A micro-batch of no tokens keeps no activations. Parameters, gradients and optimizer states of the
 // average rank, sharded and offloaded as far as any treatment goes, are what the fullest rank holds at least.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <vector>
 
 #include "cost_models/estimate.h"
 #include "cost_models/stage_cost.h"
 #include "cost_models/step_time.h"
+#include "planner/group_bounds.h"
+#include "planner/group_layouts.h"
 #include "planner/space.h"
 
 namespace planner {
@@ -55,29 +65,40 @@ class MeshBounds {
   /// Device memory of a rank that every member needs at least.
   std::int64_t device_bytes() const;
 
-  /// Of one micro-batch through the whole model on one rank.
-  struct Work {
+  /// Of one micro-batch through the whole model on one rank, by group of devices.
+  struct GroupSeconds {
     double seconds = 0;  ///< W
     double without_embedding = 0;
     double backward_share = 1;  ///< β
     double quickest_layer = 0;
     double output = 0;
+    GroupWork of_kinds;  ///< where there are several groups
   };
+  using Work = std::vector<GroupSeconds>;
   Work work(const BatchChoice& batch, bool sequence_parallel) const;
   /// Step time of every member with this micro-batch, schedule and work.
   double step_seconds(const BatchChoice& batch, const ScheduleChoice& schedule, const Work& work) const;
 
  private:
   cost_models::ShardKey shards_of(const specs::ZeroTreatment& zero) const;
-  cost_models::StepEndSeconds quickest_end() const;
+  cost_models::StepEndSeconds quickest_end(std::size_t group) const;
+  GroupSeconds work_of_group(const specs::RegularPlacement& point, std::size_t group) const;
+  /// All replicas on devices of one group.
+  double step_of_group(const specs::RegularPlacement& point, const GroupSeconds& work,
+                       std::size_t group) const;
+  /// Stages on devices of all groups.
+  double step_of_stages(const specs::RegularPlacement& point, const Work& work) const;
+  double step_of_shares(const specs::RegularPlacement& point, const Work& work,
+                        const ReplicaShares& shares) const;
 
   const specs::Experiment* experiment_;
   const Space* space_;
   const cost_models::Estimator* estimator_;
   const MeshSpace* mesh_;
-  cost_models::UnitCounts whole_;           ///< all units of the model
-  cost_models::RankParameters parameters_;  ///< of the average rank
-  cost_models::StepEndSeconds end_;         ///< each part at its quickest
+  cost_models::UnitCounts whole_;                  ///< all units of the model
+  cost_models::RankParameters parameters_;         ///< of the average rank
+  std::vector<cost_models::StepEndSeconds> ends_;  ///< by group, each part at its quickest
+  std::shared_ptr<const GroupLayouts> layouts_;    ///< where there are several groups
 };
 
 }  // namespace planner

@@ -3,7 +3,11 @@
 namespace planner {
 
 const Count& MemberCounts::of_point(const specs::RegularPlacement& point) {
-  const PointKey key{point.tensor, point.pipeline, point.schedule, point.virtual_stages, point.recomputation};
+  PointKey key{point.tensor, point.pipeline, point.schedule, point.virtual_stages, point.recomputation, 0, 0};
+  if (pricer_.members_follow_shares()) {
+    std::get<5>(key) = point.data;
+    std::get<6>(key) = point.micro_batch;
+  }
   const auto [found, added] = points_.try_emplace(key);
   if (added) found->second = pricer_.members(point);
   return found->second;
@@ -25,7 +29,10 @@ Count MemberCounts::of_kind(const MeshSpace& mesh, const BatchChoice& batch, con
 }
 
 const Count& MemberCounts::of_schedules(const MeshSpace& mesh, const BatchChoice& batch) {
-  const auto [found, added] = schedules_.try_emplace({mesh.mesh.tensor, mesh.mesh.pipeline, batch.schedules});
+  const bool shares = pricer_.members_follow_shares();
+  const auto [found, added] =
+      schedules_.try_emplace({mesh.mesh.tensor, mesh.mesh.pipeline, batch.schedules,
+                              shares ? mesh.mesh.data : 0, shares ? batch.micro_batch : 0});
   if (added)
     for (const ScheduleChoice& schedule : space_.schedules(batch))
       found->second += of_kind(mesh, batch, schedule);

@@ -51,7 +51,7 @@ class NearestSearch {
       for (const auto& parameters : ends(space_.parameter_offload(point.zero)))
         for (const auto& activations : ends(space_.offload().activations)) {
           point.offload = {optimizer, parameters, activations, false};
-          const Price price = pricer_.least_memory(point);
+          const Price price = pricer_.memory_of_nearest(point);
           const std::int64_t bytes = excess_of(price, pricer_).bytes;
           if (!nearest_ || bytes < excess_bytes()) nearest_ = {point, price};
         }

@@ -7,9 +7,9 @@
 #include "planner/certificate.h"
 #include "planner/cost_difference.h"
 #include "planner/exhaustive_search.h"
+#include "planner/group_layouts.h"
 #include "planner/illegality.h"
 #include "planner/plan_assembly.h"
-#include "planner/plan_mixed_experiment.h"
 #include "planner/pricing.h"
 #include "planner/report/quantity.h"
 #include "planner/space.h"
@@ -25,8 +25,8 @@ void add_runners_up(const SearchResult& result, const Pricer& pricer, const cost
     runner_up.placement = pricer.placement(candidate.placement);
     runner_up.objective = candidate.price.objective;
     runner_up.step_seconds = candidate.price.step_seconds;
-    runner_up.peak_device_bytes = candidate.price.peak_device_bytes;
     const specs::CostBreakdown cost = estimator.estimate(runner_up.placement);
+    runner_up.peak_device_bytes = cost.peak_device_bytes;
     runner_up.cost_per_step_dollars = cost.cost_per_step_dollars;
     runner_up.energy_per_step_joules = cost.energy_per_step_joules;
     runner_up.trade = describe_trade(plan.prediction, cost);
@@ -73,8 +73,6 @@ Infeasibility infeasibility_of(const specs::Experiment& experiment, const specs:
 
 namespace {
 
-bool is_mixed(const specs::Experiment& experiment) { return experiment.cluster.groups.size() > 1; }
-
 specs::Diagnostics unsearchable(const specs::SearchSpec& search) {
   specs::Diagnostics diagnostics;
   // Dimensions that have only their neutral value in the space: a restriction to anything else would be
@@ -100,31 +98,22 @@ specs::Diagnostics unsearchable(const specs::SearchSpec& search) {
 
 specs::Diagnostics unplannable(const specs::Experiment& experiment) {
   specs::Diagnostics diagnostics = unsearchable(experiment.search);
-  if (is_mixed(experiment))
-    diagnostics.error({},
-                      fmt::format("cluster.group: {} groups of nodes; this is answered for one kind of node",
-                                  experiment.cluster.groups.size()),
-                      "keep one group, or ask for a plan: `dsplan plan`");
+  if (is_mixed(experiment.cluster) && experiment.search.idle_nodes > 0)
+    diagnostics.error({}, "search.idle_nodes: a cluster of several groups is used whole", "leave it out");
   return diagnostics;
 }
 
 specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment, const std::atomic<bool>* stop,
                                            SearchMethod method) {
   specs::Result<PlanOutcome> outcome;
-  outcome.diagnostics = unsearchable(experiment.search);
-  if (is_mixed(experiment) && experiment.search.idle_nodes > 0)
-    outcome.diagnostics.error({}, "search.idle_nodes: a cluster of several groups is used whole",
-                              "leave it out");
+  outcome.diagnostics = unplannable(experiment);
   const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
   outcome.diagnostics.append(stack.diagnostics);
   if (outcome.diagnostics.has_errors()) return outcome;
 
-  if (is_mixed(experiment)) {
-    outcome.value = plan_mixed_experiment(experiment, *stack, stop);
-    return outcome;
-  }
   const cost_models::Estimator estimator(experiment);
-  const EstimatorPricer pricer(experiment, estimator);
+  const std::unique_ptr<Pricer> owned = make_pricer(experiment, *stack, estimator);
+  const Pricer& pricer = *owned;
   const Space space(experiment, *stack);
   const SearchResult result = method == SearchMethod::exhaustive
                                   ? exhaustive_search(experiment, *stack, pricer, stop)

@@ -38,17 +38,31 @@ std::string swap_buffer_remedy(const specs::Experiment& experiment, const specs:
       format_bytes(static_cast<double>(most * ranks)), format_bytes(static_cast<double>(most)), ranks);
 }
 
+/// What the placement lacks most, of the ranks that do not fit: device memory first.
+std::string memory_shortfall(const cost_models::Estimator& estimator, const specs::Placement& placement) {
+  std::string shortfall;
+  std::int64_t most = 0;
+  const auto look_at = [&](Constraint constraint, std::int64_t needed, std::int64_t usable) {
+    if (needed - usable <= most) return;
+    most = needed - usable;
+    shortfall = memory_equation(constraint, needed, usable);
+  };
+  const std::vector<cost_models::RankBytes> ranks = estimator.rank_bytes(placement);
+  for (const cost_models::RankBytes& rank : ranks)
+    look_at(Constraint::device_memory, rank.device, estimator.usable_device_bytes(rank.device_group));
+  if (!shortfall.empty()) return shortfall;
+  for (const cost_models::RankBytes& rank : ranks)
+    look_at(Constraint::host_memory, rank.host_per_node, estimator.usable_host_bytes(rank.device_group));
+  return shortfall;
+}
+
 PricedPlan priced_plan(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
                        const specs::Placement& placement) {
-  PricedPlan priced{assemble_plan(experiment, estimator, placement), estimator.usable_device_bytes(), {}};
-  const EstimatorPricer pricer(experiment, estimator);
-  const specs::CostBreakdown& cost = priced.plan.prediction;
-  const Price price{0, cost.step_seconds, cost.peak_device_bytes, cost.peak_host_bytes_per_node};
-  if (!pricer.fits_device(price))
-    priced.memory_shortfall = memory_equation(Constraint::device_memory, price, pricer);
-  else if (!pricer.fits_host(price))
-    priced.memory_shortfall =
-        memory_equation(Constraint::host_memory, price, pricer) + swap_buffer_remedy(experiment, cost);
+  PricedPlan priced{assemble_plan(experiment, estimator, placement), estimator.most_usable_device_bytes(),
+                    memory_shortfall(estimator, placement)};
+  const cost_models::Estimator::Fits fits = estimator.fits(placement);
+  if (fits.device && !fits.host)
+    priced.memory_shortfall += swap_buffer_remedy(experiment, priced.plan.prediction);
   return priced;
 }
 
@@ -77,7 +91,8 @@ specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experim
     return result;
   }
   const cost_models::Estimator estimator(experiment);
-  const EstimatorPricer pricer(experiment, estimator);
+  const std::unique_ptr<Pricer> owned = make_pricer(experiment, *stack, estimator);
+  const Pricer& pricer = *owned;
   const SearchResult found = branch_and_bound(experiment, space, estimator, pricer);
   const PricedCandidate candidate = found.best ? *found.best : *found.nearest_infeasible;
   result.value = priced_plan(experiment, estimator, pricer.placement(candidate.placement));

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/group_layouts.h"
+#include "planner/mixed_pricer.h"
 #include "specs/language/catalog.h"
 
 namespace planner {
@@ -33,10 +35,10 @@ Price EstimatorPricer::price(const specs::RegularPlacement& outer) const {
   if (inner_) {
     const InnerChoice choice = inner_->best(outer);
     const cost_models::QuickCost& cost = choice.cost;
-    const Price price{objective(cost.step_seconds, outer.world_size()), cost.step_seconds,
-                      cost.peak_device_bytes, cost.peak_host_bytes_per_node};
+    Price price{objective(cost.step_seconds, outer.world_size()), cost.step_seconds, cost.peak_device_bytes,
+                cost.peak_host_bytes_per_node};
     if (choice.least_step_seconds < cost.step_seconds && fits_device(price) && fits_host(price))
-      least_objective_ = std::min(least_objective_, objective(choice.least_step_seconds, outer.world_size()));
+      price.gap = 1 - objective(choice.least_step_seconds, outer.world_size()) / price.objective;
     return price;
   }
   const cost_models::QuickCost quick = estimator_.quick(outer);
@@ -59,12 +61,7 @@ Price EstimatorPricer::least_memory(const specs::RegularPlacement& outer) const 
 }
 
 double EstimatorPricer::objective(double step_seconds, std::int64_t world_size) const {
-  const specs::Objective wanted = experiment_.search.objective;
-  if (wanted == specs::Objective::step_time) return step_seconds;
-  const cost_models::JobFigures figures = estimator_.job_figures(step_seconds, world_size);
-  if (wanted == specs::Objective::cost) return figures.cost_per_step_dollars;
-  if (wanted == specs::Objective::energy) return figures.energy_per_step_joules;
-  return step_seconds / figures.goodput_fraction;
+  return objective_of_step(experiment_.search.objective, estimator_, step_seconds, world_size);
 }
 
 specs::Placement EstimatorPricer::placement(const specs::RegularPlacement& outer) const {
@@ -74,6 +71,21 @@ specs::Placement EstimatorPricer::placement(const specs::RegularPlacement& outer
 
 Count EstimatorPricer::members(const specs::RegularPlacement& outer) const {
   return inner_ ? inner_->count(outer) : Count(1);
+}
+
+std::unique_ptr<Pricer> make_pricer(const specs::Experiment& experiment, const specs::StackSpec& stack,
+                                    const cost_models::Estimator& estimator) {
+  if (is_mixed(experiment.cluster)) return std::make_unique<MixedPricer>(experiment, stack, estimator);
+  return std::make_unique<EstimatorPricer>(experiment, stack, estimator);
+}
+
+double objective_of_step(specs::Objective objective, const cost_models::Estimator& estimator,
+                         double step_seconds, std::int64_t world_size) {
+  if (objective == specs::Objective::step_time) return step_seconds;
+  const cost_models::JobFigures figures = estimator.job_figures(step_seconds, world_size);
+  if (objective == specs::Objective::cost) return figures.cost_per_step_dollars;
+  if (objective == specs::Objective::energy) return figures.energy_per_step_joules;
+  return step_seconds / figures.goodput_fraction;
 }
 
 double objective_of(specs::Objective objective, const specs::CostBreakdown& cost) {

@@ -7,7 +7,7 @@
 #pragma once
 
 #include <cstdint>
-#include <limits>
+#include <memory>
 #include <optional>
 
 #include "cost_models/estimate.h"
@@ -25,6 +25,7 @@ struct Price {
   double step_seconds = 0;
   std::int64_t peak_device_bytes = 0;
   std::int64_t peak_host_bytes_per_node = 0;
+  double gap = 0;  ///< share of the objective by which another inner choice that fits may be better
   bool operator==(const Price&) const = default;
 };
 
@@ -38,18 +39,21 @@ class Pricer {
   /// Step time that no inner choice of the point goes below, with these offload shares or larger ones,
   /// whatever memory it needs.
   virtual double step_bound(const specs::RegularPlacement& outer) const = 0;
+  /// Whether an inner choice of the point that fits may be as good as this objective; asked before its price.
+  virtual bool may_reach(const specs::RegularPlacement&, double /*objective*/) const { return true; }
   /// Memory that every inner choice of the point needs; less with larger offload shares on the device, more
   /// on the host. Time is left at 0.
   virtual Price least_memory(const specs::RegularPlacement& outer) const = 0;
+  /// Where no inner choice fits: the memory of one that lacks little.
+  virtual Price memory_of_nearest(const specs::RegularPlacement& outer) const { return least_memory(outer); }
   /// The objective of a step of so many seconds; grows with them.
   virtual double objective(double step_seconds, std::int64_t world_size) const = 0;
-  /// No inner choice of the points priced so far has a smaller objective; infinite where each price is that
-  /// of a choice that is proven best.
-  virtual double least_objective() const { return std::numeric_limits<double>::infinity(); }
   /// The inner choice that `price` is the price of.
   virtual specs::Placement placement(const specs::RegularPlacement& outer) const = 0;
-  /// Inner choices of the outer point, exactly. Must not depend on offload shares or on the ZeRO treatment.
+  /// Inner choices of the outer point, exactly. Must not depend on offload shares or on the ZeRO treatment;
+  /// on the data degree and the micro-batch only where `members_follow_shares`.
   virtual Count members(const specs::RegularPlacement& outer) const = 0;
+  virtual bool members_follow_shares() const { return false; }
   virtual std::int64_t usable_device_bytes() const = 0;
   virtual std::int64_t usable_host_bytes() const = 0;
 
@@ -74,7 +78,6 @@ class EstimatorPricer : public Pricer {
   double objective(double step_seconds, std::int64_t world_size) const override;
   specs::Placement placement(const specs::RegularPlacement& outer) const override;
   Count members(const specs::RegularPlacement& outer) const override;
-  double least_objective() const override { return least_objective_; }
   std::int64_t usable_device_bytes() const override { return usable_device_bytes_; }
   std::int64_t usable_host_bytes() const override { return usable_host_bytes_; }
 
@@ -84,11 +87,19 @@ class EstimatorPricer : public Pricer {
   std::int64_t usable_device_bytes_ = 0;
   std::int64_t usable_host_bytes_ = 0;
   std::optional<InnerChoices> inner_;  ///< where there are several
-  mutable double least_objective_ = std::numeric_limits<double>::infinity();
 };
 
 /// Whether [search] asks for stages that are cut and recomputed each for itself.
 bool treats_stages_for_themselves(const specs::SearchSpec& search);
+
+/// What prices the experiment: EstimatorPricer, or MixedPricer (mixed_pricer.h) for several kinds of nodes.
+/// Keeps references to the experiment and the estimator.
+std::unique_ptr<Pricer> make_pricer(const specs::Experiment& experiment, const specs::StackSpec& stack,
+                                    const cost_models::Estimator& estimator);
+
+/// The objective of a step of so many seconds on so many devices.
+double objective_of_step(specs::Objective objective, const cost_models::Estimator& estimator,
+                         double step_seconds, std::int64_t world_size);
 
 /// The objective in its own unit, from a full account: seconds, dollars or joules per step; for goodput,
 /// seconds per useful step.

@@ -52,12 +52,11 @@ void raise_network(specs::ClusterSpec& cluster) {
 
 double step_of_new_optimum(const specs::Experiment& experiment, double otherwise) {
   const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
-  // The branch and bound knows one kind of node.
-  if (!stack || experiment.cluster.groups.size() > 1) return otherwise;
+  if (!stack) return otherwise;
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);
   const SearchResult result =
-      branch_and_bound(experiment, space, estimator, EstimatorPricer(experiment, estimator));
+      branch_and_bound(experiment, space, estimator, *make_pricer(experiment, *stack, estimator));
   return result.best ? std::min(otherwise, result.best->price.step_seconds) : otherwise;
 }
 

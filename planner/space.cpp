@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "planner/group_layouts.h"
+
 namespace planner {
 namespace {
 
@@ -90,6 +92,7 @@ Space::Space(const specs::Experiment& experiment, const specs::StackSpec& stack)
     add_meshes(world_size);
     world_size -= devices_per_node;
   }
+  if (is_mixed(experiment.cluster)) return;  // used whole
   for (world_size = devices; meshes_.empty() && world_size > 0;) {
     world_size = largest_legal_world_size(world_size - 1);
     add_meshes(world_size);
@@ -183,6 +186,7 @@ std::vector<MeshDegrees> Space::with_expert_degrees(const MeshDegrees& dense) co
 }
 
 void Space::add_mesh(const MeshDegrees& mesh) {
+  if (legality_.groups(mesh)) return;
   MeshSpace space{.mesh = mesh, .sequence_parallel = {}, .buckets = default_buckets(mesh)};
   for (const bool on : {false, true})
     if (!legality_.sequence_parallel(mesh, on)) space.sequence_parallel.push_back(on);

@@ -59,7 +59,7 @@ std::vector<const StagePricer*> each_once(const std::vector<StageDevices>& devic
 
 const StagePricer* slowest_transfers(const std::vector<const StagePricer*>& kinds) {
   return *std::max_element(kinds.begin(), kinds.end(), [](const StagePricer* a, const StagePricer* b) {
-    return a->transfer_seconds() < b->transfer_seconds();
+    return std::pair(a->transfer_seconds(), a->fixed()) < std::pair(b->transfer_seconds(), b->fixed());
   });
 }
 
@@ -94,6 +94,7 @@ StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement
 void StageChain::recompute_in(std::int64_t stage) {
   recomputing_ = stage;
   fitted_.clear();
+  bounds_.clear();
 }
 
 std::optional<StagePart> StageChain::fitted(std::int64_t stage, std::int64_t first, std::int64_t end) const {
@@ -111,13 +112,16 @@ std::optional<StagePart> StageChain::fitted(std::int64_t stage, std::int64_t fir
 }
 
 double StageChain::bound(std::int64_t stage, const StagePart& part) const {
+  const auto size = static_cast<std::int64_t>(before_.size());
+  const auto [entry, unknown] = bounds_.try_emplace((stage * size + part.first) * size + part.end);
+  if (!unknown) return entry->second;
   // A part that starts later may begin with a whole layer where the longer one began with half of one: that
   // the bound never grows with it, only layers that are surely whole count, each as the quickest to repeat.
   const double halves = halves_ ? 2 : 0;
   const double repeated =
       std::max(0.0, static_cast<double>(part.recomputed_layers) - halves) * least_repeated_;
   const double work = pricer(stage).stage(counts_of({part.first, part.end, 0})).total() + repeated;
-  return everywhere_ + pipeline_bound(static_cast<double>(stage), part, work);
+  return entry->second = everywhere_ + pipeline_bound(static_cast<double>(stage), part, work);
 }
 
 double StageChain::added_by_first(std::int64_t end) const {
@@ -161,11 +165,15 @@ StageSeconds StageChain::least_seconds_of(const StagePart& part) const {
 
 double StageChain::least_repeated_layer() const {
   double least = std::numeric_limits<double>::infinity();
+  UnitCounts looked_at;  // most layers are like the one before
   for (std::int64_t layer = 0; layer < blocks_; ++layer) {
     const std::int64_t first = specs::attention_unit(layer);
+    const UnitCounts repeated = counts_of({first, first + 2, 1});
+    if (layer > 0 && repeated == looked_at) continue;
+    looked_at = repeated;
+    const UnitCounts once = counts_of({first, first + 2, 0});
     for (const StagePricer* kind : kinds_)
-      least = std::min(least, kind->stage(counts_of({first, first + 2, 1})).total() -
-                                  kind->stage(counts_of({first, first + 2, 0})).total());
+      least = std::min(least, kind->stage(repeated).total() - kind->stage(once).total());
   }
   return least;
 }
@@ -216,14 +224,13 @@ bool recomputes_nowhere(const Partition& partition) {
 }  // namespace
 
 std::optional<Partition> best_cut(StageChain& chain, bool recompute_somewhere) {
-  constexpr std::int64_t visit_limit = 64;
-  std::optional<Partition> best = best_partition(chain, visit_limit);
+  std::optional<Partition> best = best_partition(chain, most_partitions_visited);
   if (!recompute_somewhere || !best || !recomputes_nowhere(*best)) return best;
   // Every choice that is left recomputes in some stage: the best over the stage that does.
   best.reset();
   for (std::int64_t stage = 0; stage < chain.stages(); ++stage) {
     chain.recompute_in(stage);
-    const std::optional<Partition> found = best_partition(chain, visit_limit);
+    const std::optional<Partition> found = best_partition(chain, most_partitions_visited);
     if (!found) continue;
     const double bound = best ? std::min(best->lower_bound, found->lower_bound) : found->lower_bound;
     if (!best || found->price < best->price) best = found;

@@ -107,7 +107,10 @@ class StageChain final : public PartitionProblem {
   std::vector<cost_models::StageSeconds> before_, after_;
   mutable specs::PipelineStage scratch_;
   mutable std::unordered_map<std::int64_t, std::optional<StagePart>> fitted_;
+  mutable std::unordered_map<std::int64_t, double> bounds_;  ///< of fitted parts
 };
+
+inline constexpr std::int64_t most_partitions_visited = 64;
 
 /// The best of the chain's partitions; with `recompute_somewhere` of those that recompute a layer. Nothing
 /// where none fits.

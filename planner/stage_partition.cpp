@@ -27,12 +27,33 @@ class Partitioner {
     return !filled(reach(0, 0, 1, farthest_end(0), anything), anything).empty();
   }
 
-  std::optional<Partition> run() {
+  bool any_within(double seconds) const {
+    if (places_.size() < stages_ + 1) return false;
+    const std::size_t earliest = stages_ == 1 ? last_place() : 1;
+    for (std::size_t first_end = earliest; first_end <= farthest_end(0); ++first_end) {
+      const double threshold = seconds - problem_.added_by_first(places_[first_end]);
+      if (!within(0, 0, first_end, threshold)) return false;
+      if (!filled(first_end, threshold).empty()) return true;
+    }
+    return false;
+  }
+
+  std::optional<Partition> start() {
     if (!any_fits()) return std::nullopt;
     const double least = least_bound();
     if (ends_.empty()) return std::nullopt;
-    best_ = {parts_of(ends_), 0, least};
-    best_.price = problem_.price(best_.parts);
+    Partition found{parts_of(ends_), 0, least};
+    found.price = problem_.price(found.parts);
+    return found;
+  }
+
+  Partition run_from(const Partition& start) {
+    best_ = start;
+    const double least = start.lower_bound;
+    ends_.clear();
+    for (const StagePart& part : start.parts)
+      ends_.push_back(static_cast<std::size_t>(std::lower_bound(places_.begin(), places_.end(), part.end) -
+                                               places_.begin()));
     move_single_cuts();
     const bool visited_all = best_.price <= least || visit_all();
     best_.lower_bound = visited_all ? best_.price : std::min(least, best_.price);
@@ -229,8 +250,23 @@ class Partitioner {
 
 bool any_partition_fits(const PartitionProblem& problem) { return Partitioner(problem, 0).any_fits(); }
 
+bool any_partition_within(const PartitionProblem& problem, double seconds) {
+  return Partitioner(problem, 0).any_within(seconds);
+}
+
+std::optional<Partition> least_bound_partition(const PartitionProblem& problem) {
+  return Partitioner(problem, 0).start();
+}
+
+Partition best_partition_from(const PartitionProblem& problem, const Partition& start,
+                              std::int64_t visit_limit) {
+  return Partitioner(problem, visit_limit).run_from(start);
+}
+
 std::optional<Partition> best_partition(const PartitionProblem& problem, std::int64_t visit_limit) {
-  return Partitioner(problem, visit_limit).run();
+  const std::optional<Partition> start = least_bound_partition(problem);
+  if (!start) return std::nullopt;
+  return best_partition_from(problem, *start, visit_limit);
 }
 
 }  // namespace planner

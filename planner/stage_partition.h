@@ -63,6 +63,15 @@ struct Partition {
 /// Whether any partition fits, whatever it costs.
 bool any_partition_fits(const PartitionProblem& problem);
 
+/// Whether any partition that fits has a bound up to this: whether B* is not above it, without B*.
+bool any_partition_within(const PartitionProblem& problem, double seconds);
+
+/// A partition that attains B*, with its price: where the search begins. Nothing where no partition fits.
+std::optional<Partition> least_bound_partition(const PartitionProblem& problem);
+/// The search from there on.
+Partition best_partition_from(const PartitionProblem& problem, const Partition& start,
+                              std::int64_t visit_limit);
+
 /// Visits at most `visit_limit` partitions in the last step. Nothing where no partition fits.
 std::optional<Partition> best_partition(const PartitionProblem& problem, std::int64_t visit_limit);
 

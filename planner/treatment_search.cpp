@@ -1,6 +1,7 @@
 #include "planner/treatment_search.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -68,6 +69,7 @@ void TreatmentSearch::probe(const MeshSpace& mesh, std::size_t mesh_index, specs
       point.offload = {choices.optimizer.front(), parameters.front(), choices.activations.front(), false};
       if (bound_of(point) > incumbents_.threshold(mesh_index)) continue;
       if (excess_of(pricer_.least_memory(point), pricer_).constraint) continue;
+      if (!pricer_.may_reach(point, incumbents_.threshold(mesh_index))) continue;
       const Price& price = price_of(point);
       if (!excess_of(price, pricer_).constraint) incumbents_.offer(mesh_index, {point, price});
     }
@@ -139,9 +141,11 @@ void TreatmentSearch::add_infeasible(const Box& box, Constraint constraint, std:
       regions);
 }
 
+// Of use only where it would be better than the plan, which is known once the regions are written down.
 // Device memory is the constraint that is named first; its best member is the one with the smallest shares.
 void TreatmentSearch::note_infeasible(const specs::RegularPlacement& point, double bound) {
-  if (best_infeasible_ && bound >= best_infeasible_->price.objective) return;
+  if (!records_ || std::isinf(bound) || (best_infeasible_ && bound >= best_infeasible_->price.objective))
+    return;
   const Price price = pricer_.price(point);
   if (!excess_of(price, pricer_).constraint) return;
   if (!best_infeasible_ || is_better(price, best_infeasible_->price)) best_infeasible_ = {point, price};
@@ -178,6 +182,11 @@ void TreatmentSearch::settle_box(const Box& box, specs::RegularPlacement& point,
 
 void TreatmentSearch::price_point(const Box& box, const specs::RegularPlacement& point,
                                   std::vector<Region>& regions) {
+  const auto solved = [&](double least) {
+    add(box, {.kind = RegionKind::optimized, .rule = stage_partition_rule, .objective = least}, regions);
+  };
+  const double threshold = incumbents_.threshold(mesh_index_);
+  if (!pricer_.may_reach(point, threshold)) return solved(threshold);
   const Price price = price_of(point);
   const Excess excess = excess_of(price, pricer_);
   if (excess.constraint) {
@@ -186,6 +195,7 @@ void TreatmentSearch::price_point(const Box& box, const specs::RegularPlacement&
                           device ? price.peak_device_bytes : price.peak_host_bytes_per_node, regions);
   }
   incumbents_.offer(mesh_index_, {point, price});
+  if (price.gap > 0) return solved(price.objective * (1 - price.gap));
   add(box, {.kind = RegionKind::priced, .rule = fits_rule, .objective = price.objective}, regions);
 }
 

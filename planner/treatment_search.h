@@ -19,6 +19,7 @@ namespace planner {
 inline constexpr std::string_view balanced_pipeline_rule = "balanced pipeline";
 inline constexpr std::string_view smallest_shares_rule = "smallest shares";
 inline constexpr std::string_view fits_rule = "fits";
+inline constexpr std::string_view stage_partition_rule = "stage partition";
 
 /// A bound is made of other sums than a price: what rounding may part them by.
 inline constexpr double bound_margin = 1e-12;

@@ -13,6 +13,7 @@
 #include "cost_models/estimate.h"
 #include "planner/claimed_region.h"
 #include "planner/pricing.h"
+#include "planner/region_index.h"
 #include "planner/written_out_choices.h"
 #include "planner/written_out_space.h"
 #include "specs/language/catalog.h"
@@ -25,6 +26,8 @@ using specs::RegionKind;
 using specs::RegularPlacement;
 
 constexpr double relative_rounding = 1e-9;
+/// Some outer points of a region may have no member: how often to draw another.
+constexpr int most_attempts = 64;
 
 std::string name_of(const specs::CertificateRegion& region) {
   std::string name;
@@ -43,7 +46,8 @@ class Verifier {
         estimator_(plan.inputs),
         space_(plan.inputs, stack),
         random_(options.seed) {
-    if (treats_stages_for_themselves(plan.inputs.search)) choices_.emplace(plan.inputs, stack);
+    if (treats_stages_for_themselves(plan.inputs.search) || plan.inputs.cluster.groups.size() > 1)
+      choices_.emplace(plan.inputs, stack);
   }
 
   Verification run() {
@@ -51,7 +55,8 @@ class Verifier {
     for (const specs::CertificateRegion& region : plan_.certificate.regions)
       regions_.emplace_back(region, space_, plan_.inputs.training.global_batch, choices());
     check_counts();
-    for (const ClaimedRegion& region : regions_) check_region(region);
+    index_.emplace(regions_);
+    for (std::size_t region = 0; region < regions_.size(); ++region) check_region(region);
     result_.regions = static_cast<std::int64_t>(regions_.size());
     return std::move(result_);
   }
@@ -63,12 +68,6 @@ class Verifier {
     result_.findings.push_back({std::move(region), std::move(message)});
   }
 
-  bool fits_device(const specs::CostBreakdown& cost) const {
-    return cost.peak_device_bytes <= estimator_.usable_device_bytes();
-  }
-  bool fits_host(const specs::CostBreakdown& cost) const {
-    return cost.peak_host_bytes_per_node <= estimator_.usable_host_bytes();
-  }
   double objective(const specs::CostBreakdown& cost) const {
     return objective_of(plan_.inputs.search.objective, cost);
   }
@@ -78,12 +77,16 @@ class Verifier {
     const double anew = objective(cost);
     if (std::abs(anew - plan_.objective) > relative_rounding * anew)
       find("", fmt::format("the plan's objective is {}, priced anew it is {}", plan_.objective, anew));
-    if (!fits_device(cost))
-      find("", fmt::format("the plan needs {} bytes a device, {} are usable", cost.peak_device_bytes,
-                           estimator_.usable_device_bytes()));
-    if (!fits_host(cost))
-      find("", fmt::format("the plan needs {} bytes of host memory a node, {} are usable",
-                           cost.peak_host_bytes_per_node, estimator_.usable_host_bytes()));
+    for (const cost_models::RankBytes& rank : estimator_.rank_bytes(plan_.placement)) {
+      const std::int64_t device = estimator_.usable_device_bytes(rank.device_group);
+      const std::int64_t host = estimator_.usable_host_bytes(rank.device_group);
+      if (rank.device > device)
+        find("", fmt::format("pipeline rank {} needs {} bytes a device, {} are usable", rank.pipeline_rank,
+                             rank.device, device));
+      if (rank.host_per_node > host)
+        find("", fmt::format("pipeline rank {} needs {} bytes of host memory a node, {} are usable",
+                             rank.pipeline_rank, rank.host_per_node, host));
+    }
     for (const specs::RunnerUp& runner_up : plan_.runners_up)
       if (runner_up.objective < plan_.objective * (1 - relative_rounding))
         find("", fmt::format("a runner-up's objective is {}, below the plan's {}", runner_up.objective,
@@ -102,9 +105,9 @@ class Verifier {
       if (region.members().str() != claim.candidates)
         find(name_of(claim), fmt::format("holds {} members, the certificate says {}", region.members().str(),
                                          claim.candidates));
-      (claim.kind == RegionKind::priced       ? priced
-       : claim.kind == RegionKind::infeasible ? infeasible
-                                              : bounded) += region.members();
+      (claim.kind == RegionKind::infeasible ? infeasible
+       : claim.kind == RegionKind::bounded  ? bounded
+                                            : priced) += region.members();
     }
     const auto equal = [&](const char* what, const Count& sum, const std::string& claimed) {
       if (sum.str() != claimed)
@@ -120,21 +123,22 @@ class Verifier {
     equal("the regions together", priced + infeasible + bounded, result_.counted_candidates);
   }
 
-  void check_region(const ClaimedRegion& region) {
+  void check_region(std::size_t number) {
+    const ClaimedRegion& region = regions_[number];
     const specs::CertificateRegion& claim = region.claim();
     check_against_plan(claim);
     double least = std::numeric_limits<double>::infinity();
     const bool whole = !choices_ && region.members() <= options_.samples_per_region;
     if (whole) {
-      region.for_each([&](const RegularPlacement& member) { check_member(region, member, least); });
+      region.for_each([&](const RegularPlacement& member) { check_member(number, member, least); });
     } else {
       for (std::int64_t drawn = 0; drawn < options_.samples_per_region; ++drawn) {
         const bool near = drawn % 2 == 1 && !best_.empty();
         auto member =
             near ? region.draw_near(best_[static_cast<std::size_t>(drawn / 2) % best_.size()], random_)
                  : region.draw(random_);
-        if (!member) member = region.draw(random_);
-        if (member) check_member(region, *member, least);
+        for (int attempt = 0; !member && attempt < most_attempts; ++attempt) member = region.draw(random_);
+        if (member) check_member(number, *member, least);
       }
     }
     if (whole && claim.kind == RegionKind::priced && std::isfinite(least) &&
@@ -148,35 +152,37 @@ class Verifier {
     if (claim.kind == RegionKind::bounded && claim.bound < least)
       find(name_of(claim), fmt::format("its bound is {}, below the plan's {} and gap {}", claim.bound,
                                        plan_.objective, plan_.certificate.gap));
+    if (claim.kind == RegionKind::optimized && claim.best < least)
+      find(name_of(claim), fmt::format("no member is below {}, which is below the plan's {} and gap {}",
+                                       claim.best, plan_.objective, plan_.certificate.gap));
     if (claim.kind == RegionKind::priced && claim.best < plan_.objective * (1 - relative_rounding) &&
         claim.best != 0)
       find(name_of(claim), fmt::format("its best is {}, below the plan's {}", claim.best, plan_.objective));
   }
 
-  void check_member(const ClaimedRegion& region, const RegularPlacement& member, double& least) {
-    const specs::CertificateRegion& claim = region.claim();
+  void check_member(std::size_t number, const RegularPlacement& member, double& least) {
+    const specs::CertificateRegion& claim = regions_[number].claim();
     const specs::Placement placement =
         choices_ ? choices_->draw(member, random_) : specs::regular_placement(member, layers_);
     const auto& inputs = plan_.inputs;
     for (const specs::PlacementViolation& violation :
          specs::placement_violations(placement, inputs.model, inputs.cluster, inputs.training))
       return find(name_of(claim), "a member is no legal placement: " + violation.message);
-    const auto second = std::find_if(regions_.begin(), regions_.end(), [&](const ClaimedRegion& other) {
-      return &other != &region && other.holds(member);
-    });
-    if (second != regions_.end())
-      return find(name_of(claim), "shares a member with " + name_of(second->claim()));
+    const std::size_t second = index_->another_that_holds(member, number);
+    if (second != RegionIndex::none)
+      return find(name_of(claim), "shares a member with " + name_of(regions_[second].claim()));
     const specs::CostBreakdown cost = estimator_.estimate(placement);
     ++result_.priced_members;
     const double price = objective(cost);
-    const bool fits = fits_device(cost) && fits_host(cost);
+    const cost_models::Estimator::Fits room = estimator_.fits(placement);
+    const bool fits = room.both();
     if (fits) least = std::min(least, price);
     const double claimed = claim.kind == RegionKind::bounded ? claim.bound : claim.best;
     switch (claim.kind) {
       case RegionKind::infeasible: {
         // Of the inner choices of a point some may break the one limit and some the other.
         const bool device = claim.rule == "device memory";
-        if (choices_ ? fits : device ? fits_device(cost) : fits_host(cost))
+        if (choices_ ? fits : device ? room.device : room.host)
           find(name_of(claim),
                fmt::format("a member does not break {}: {} bytes a device, {} a node", claim.rule,
                            cost.peak_device_bytes, cost.peak_host_bytes_per_node));
@@ -188,7 +194,7 @@ class Verifier {
         return;
       case RegionKind::priced:
       case RegionKind::optimized:
-        if (fits && price < claimed * (1 - plan_.certificate.gap) * (1 - relative_rounding))
+        if (fits && price < claimed * (1 - relative_rounding))
           find(name_of(claim), fmt::format("a member that fits has {}, below the best {}", price, claimed));
         return;
     }
@@ -202,6 +208,7 @@ class Verifier {
   std::optional<WrittenOutChoices> choices_;
   std::mt19937_64 random_;
   std::deque<ClaimedRegion> regions_;
+  std::optional<RegionIndex> index_;
   std::vector<RegularPlacement> best_;
   Verification result_;
 };

@@ -106,7 +106,8 @@ specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& 
     return result;
   }
   const cost_models::Estimator estimator(question);
-  const EstimatorPricer pricer(question, estimator);
+  const std::unique_ptr<Pricer> owned = make_pricer(question, *stack, estimator);
+  const Pricer& pricer = *owned;
   const SearchResult found = branch_and_bound(question, space, estimator, pricer);
   const PricedCandidate candidate = found.best ? *found.best : *found.nearest_infeasible;
   answer.placement = pricer.placement(candidate.placement);

@@ -28,7 +28,10 @@ WrittenOutChoices::WrittenOutChoices(const specs::Experiment& experiment, const 
     : experiment_(experiment),
       stack_(stack),
       blocks_(specs::block_count(experiment.model)),
-      units_(specs::unit_count(blocks_)) {}
+      units_(specs::unit_count(blocks_)) {
+  for (const specs::ClusterGroup& group : experiment.cluster.groups)
+    groups_.push_back(group.nodes * group.node.devices);
+}
 
 bool WrittenOutChoices::free_cuts(const RegularPlacement& outer) const {
   const auto& features = experiment_.training.stack_features;
@@ -52,7 +55,38 @@ std::vector<std::int64_t> WrittenOutChoices::recomputed_choices(const RegularPla
   return choices;
 }
 
+bool WrittenOutChoices::stages_on_groups(const RegularPlacement& outer) const {
+  if (!free_cuts(outer)) return false;
+  for (const std::int64_t devices : groups_)
+    if (devices * outer.pipeline % (outer.tensor * outer.context * outer.data * outer.pipeline) != 0)
+      return false;
+  return true;
+}
+
+std::vector<WrittenOutChoices::Shares> WrittenOutChoices::shares(const RegularPlacement& outer) const {
+  std::vector<Shares> found;
+  const std::int64_t replica = outer.tensor * outer.context * outer.pipeline;
+  if (groups_.size() != 2 || !experiment_.search.unequal_shares || groups_[0] % replica != 0 ||
+      groups_[1] % replica != 0)
+    return found;
+  const std::int64_t all = experiment_.training.global_batch / outer.micro_batch;
+  for (std::int64_t first = 1; first * (groups_[0] / replica) < all; ++first) {
+    const std::int64_t rest = all - first * (groups_[0] / replica);
+    if (rest % (groups_[1] / replica) == 0) found.emplace_back(first, rest / (groups_[1] / replica));
+  }
+  return found;
+}
+
 Count WrittenOutChoices::count(const RegularPlacement& outer) const {
+  if (groups_.size() == 1) return count_of_cuts(outer);
+  Count orders = 1;
+  for (std::size_t group = 2; group <= groups_.size(); ++group) orders *= group;
+  Count all = shares(outer).size();
+  if (stages_on_groups(outer)) all += count_of_cuts(outer) * orders;
+  return all;
+}
+
+Count WrittenOutChoices::count_of_cuts(const RegularPlacement& outer) const {
   Count& known = counts_[{outer.pipeline, outer.virtual_stages, outer.recomputation}];
   if (known != 0) return known;
   // From the last stage back: the choices of the stages that are left, and those of them that recompute
@@ -107,7 +141,33 @@ Count WrittenOutChoices::count(const RegularPlacement& outer) const {
   return known;
 }
 
+// A coin says whether stages or replicas are spread, where both are possible: there are far more cuts than
+// shares.
 Placement WrittenOutChoices::draw(const RegularPlacement& outer, std::mt19937_64& random) const {
+  if (groups_.size() == 1) return draw_cut(outer, random);
+  const std::vector<Shares> all = shares(outer);
+  const bool stages = stages_on_groups(outer) && (all.empty() || random() % 2 == 0);
+  if (stages) {
+    Placement placement = draw_cut(outer, random);
+    std::vector<std::size_t> order(groups_.size());
+    for (std::size_t group = 0; group < order.size(); ++group) order[group] = group;
+    std::shuffle(order.begin(), order.end(), random);
+    std::size_t stage = 0;
+    for (const std::size_t group : order)
+      for (std::int64_t rank = 0; rank < groups_[group] / (outer.tensor * outer.context * outer.data); ++rank)
+        placement.stages[stage++].device_group = static_cast<std::int64_t>(group);
+    return placement;
+  }
+  const auto [first, second] = all[below(all.size(), random)];
+  RegularPlacement longest = outer;
+  longest.accumulation = std::max(first, second);
+  Placement placement = specs::regular_placement(longest, blocks_);
+  const std::int64_t replica = outer.tensor * outer.context * outer.pipeline;
+  placement.replica_shares = {{groups_[0] / replica, first, 0}, {groups_[1] / replica, second, 1}};
+  return placement;
+}
+
+Placement WrittenOutChoices::draw_cut(const RegularPlacement& outer, std::mt19937_64& random) const {
   Placement placement = specs::regular_placement(outer, blocks_);
   if (free_cuts(outer)) {
     std::vector<std::int64_t> places;

@@ -52,6 +52,7 @@ WrittenOutSpace::WrittenOutSpace(const specs::Experiment& experiment, const spec
   const std::int64_t per_node = experiment.cluster.groups.front().node.devices;
   for (std::int64_t idle = 0; idle <= search_.idle_nodes && idle * per_node < devices; ++idle)
     add_world(devices - idle * per_node);
+  if (experiment.cluster.groups.size() > 1) return;  // used whole
   for (std::int64_t world = devices - 1; meshes_.empty() && world > 0; --world) add_world(world);
 }
 
@@ -89,7 +90,9 @@ void WrittenOutSpace::add_meshes(std::int64_t tensor, std::int64_t context, std:
       mesh.corner.expert_tensor = expert_tensor;
       if (data * context > 1)
         mesh.corner.buckets.gradient_bucket_bytes = mesh.corner.buckets.gather_bucket_bytes = bucket_bytes;
-      if ((experts > 1 && !experts_allowed(mesh.corner)) || !shape_allowed(mesh.corner)) continue;
+      if ((experts > 1 && !experts_allowed(mesh.corner)) || !shape_allowed(mesh.corner) ||
+          !groups_allowed(mesh.corner))
+        continue;
       const std::int64_t share = experiment_.training.global_batch / data;
       for (std::int64_t size = 1; size <= share; ++size)
         if (share % size == 0 && wanted(search_.micro_batch, size) &&
@@ -112,6 +115,8 @@ void WrittenOutSpace::add_orders(WrittenOutMesh mesh) {
   for (const std::string& order : stack_.axis_orders) {
     const std::string visible = without_small_axes(mesh.corner, order);
     if (!wanted(search_.axis_order, order) || among(seen, visible)) continue;
+    if (experiment_.cluster.groups.size() > 1 && order != specs::to_string(specs::default_axis_order))
+      continue;
     seen.push_back(visible);
     mesh.corner.order = specs::axis_order_from(order).value_or(specs::default_axis_order);
     meshes_.push_back(mesh);
@@ -128,6 +133,20 @@ bool WrittenOutSpace::experts_allowed(const RegularPlacement& mesh) const {
 
 // The degrees against the model and the cluster: with one micro-batch, since neither the micro-batch nor the
 // treatment changes what the check judges.
+// On several kinds of nodes: a pipeline rank, or one of the replicas of two kinds, is on nodes of one.
+bool WrittenOutSpace::groups_allowed(const RegularPlacement& mesh) const {
+  const auto& groups = experiment_.cluster.groups;
+  if (groups.size() == 1) return true;
+  const auto all_hold = [&](std::int64_t devices) {
+    return std::all_of(groups.begin(), groups.end(), [&](const specs::ClusterGroup& group) {
+      return group.nodes * group.node.devices % devices == 0;
+    });
+  };
+  return (mesh.pipeline > 1 && all_hold(mesh.tensor * mesh.context * mesh.data)) ||
+         (groups.size() == 2 && search_.unequal_shares &&
+          all_hold(mesh.tensor * mesh.context * mesh.pipeline));
+}
+
 bool WrittenOutSpace::shape_allowed(const RegularPlacement& mesh) const {
   RegularPlacement whole = mesh;
   whole.micro_batch = experiment_.training.global_batch / mesh.data;

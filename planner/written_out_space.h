@@ -47,6 +47,7 @@ class WrittenOutSpace {
   void add_orders(WrittenOutMesh mesh);
   bool experts_allowed(const specs::RegularPlacement& mesh) const;
   bool shape_allowed(const specs::RegularPlacement& mesh) const;
+  bool groups_allowed(const specs::RegularPlacement& mesh) const;
 
   const specs::Experiment& experiment_;
   const specs::SearchSpec& search_;

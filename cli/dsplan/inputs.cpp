@@ -51,7 +51,7 @@ std::optional<OpenedPlan> open_plan(const std::string& path, Invocation& invocat
     return std::nullopt;
   }
   invocation.print(plan.diagnostics);
-  const std::int64_t usable = cost_models::Estimator(plan->inputs).usable_device_bytes();
+  const std::int64_t usable = cost_models::Estimator(plan->inputs).most_usable_device_bytes();
   return OpenedPlan{std::move(*plan), usable};
 }
 

@@ -105,7 +105,7 @@ class StructureCheck {
 
   void check_modules_alone(std::size_t index, const PipelineStage& stage) {
     const auto check = [&](std::string_view name, std::int64_t degree) {
-      const std::string field = stage_field(index, fmt::format("modules/{}", name));
+      const StageField field = stage_field(index, name);
       if (degree < 0 || degree > stage.mesh.tensor)
         list_.refuse(field, fmt::format("{} is not in [0, tensor {}]", degree, stage.mesh.tensor));
       else if (degree > 0 && degree == stage.mesh.tensor)
@@ -116,10 +116,10 @@ class StructureCheck {
                                  stage.mesh.tensor % degree),
                      fmt::format("0 (the stage's), or one of {}", divisors(stage.mesh.tensor)));
     };
-    check("attention_tensor", stage.modules.attention_tensor);
-    check("feed_forward_tensor", stage.modules.feed_forward_tensor);
-    check("embedding_tensor", stage.modules.embedding_tensor);
-    check("output_tensor", stage.modules.output_tensor);
+    check("modules/attention_tensor", stage.modules.attention_tensor);
+    check("modules/feed_forward_tensor", stage.modules.feed_forward_tensor);
+    check("modules/embedding_tensor", stage.modules.embedding_tensor);
+    check("modules/output_tensor", stage.modules.output_tensor);
     if (stage.modules.output_mode == OutputLayerMode::token_parallel && stage.mesh.tensor > 1 &&
         stage.modules.output_tensor != 1)
       list_.refuse(stage_field(index, "modules/output_tensor"),
@@ -149,7 +149,7 @@ class StructureCheck {
   void check_shards(std::size_t index, const PipelineStage& stage) {
     const ZeroTreatment& zero = stage.zero;
     const std::int64_t sharded = multiply({stage.mesh.data, stage.mesh.context});
-    const std::string field = stage_field(index, "zero/shard_ranks");
+    const StageField field = stage_field(index, "zero/shard_ranks");
     if (zero.shard_ranks < 0 || zero.shard_ranks > sharded)
       list_.require_range(field, zero.shard_ranks, 0, sharded);
     else if (zero.shard_ranks > 0 && sharded % zero.shard_ranks != 0)
@@ -162,9 +162,9 @@ class StructureCheck {
                         zero.stage == 3 ? units : 0);
   }
 
-  void check_offload(const std::string& field, const PipelineStage& stage,
-                     const OffloadTreatment& treatment) {
-    list_.require_range(field + "/eighths", treatment.eighths, 0, 8);
+  void check_offload(const StageField& field, const PipelineStage& stage, const OffloadTreatment& treatment) {
+    if (treatment.eighths < 0 || treatment.eighths > 8)
+      list_.require_range(std::string(field) + "/eighths", treatment.eighths, 0, 8);
     if ((treatment.device == OffloadDevice::none) != (treatment.eighths == 0))
       list_.refuse(field,
                    fmt::format("{} eighths to device {}", treatment.eighths, name_of(treatment.device)),
@@ -172,7 +172,7 @@ class StructureCheck {
     const auto group = static_cast<std::size_t>(stage.device_group);
     if (treatment.device == OffloadDevice::nvme && group < cluster_.groups.size() &&
         cluster_.groups[group].node.nvme_bytes == 0)
-      list_.refuse(field + "/device",
+      list_.refuse(std::string(field) + "/device",
                    fmt::format("node {} has no NVMe storage", cluster_.groups[group].node.name),
                    "cpu, or give the node nvme_bytes");
   }
@@ -268,15 +268,22 @@ class StructureCheck {
       stride *= *axis == MeshAxis::tensor    ? mesh.tensor
                 : *axis == MeshAxis::context ? mesh.context
                                              : mesh.data;
+    std::vector<bool> checked(static_cast<std::size_t>(ranks));  // all stages of a rank have its devices
     for (std::size_t index = 0; index < placement_.stages.size(); ++index) {
       const PipelineStage& stage = placement_.stages[index];
-      for (std::int64_t member = 0; member < stage.devices.size(); ++member) {
-        const std::int64_t rank = stage.devices.rank(member);
-        if (rank / stride % ranks == stage.pipeline_rank) continue;
-        return list_.refuse(
-            stage_field(index, "devices"),
-            fmt::format("order {} puts rank {} on pipeline rank {}, not {}", to_string(mesh.order), rank,
-                        rank / stride % ranks, stage.pipeline_rank));
+      if (checked[static_cast<std::size_t>(stage.pipeline_rank)]) continue;
+      checked[static_cast<std::size_t>(stage.pipeline_rank)] = true;
+      const DeviceSet& devices = stage.devices;
+      for (std::int64_t block = 0; block < devices.blocks; ++block) {
+        const std::int64_t first = devices.first + block * devices.stride;
+        // Ranks up to the next multiple of the stride are on one pipeline rank.
+        for (std::int64_t rank = first; rank < first + devices.block; rank = (rank / stride + 1) * stride) {
+          if (rank / stride % ranks == stage.pipeline_rank) continue;
+          return list_.refuse(
+              stage_field(index, "devices"),
+              fmt::format("order {} puts rank {} on pipeline rank {}, not {}", to_string(mesh.order), rank,
+                          rank / stride % ranks, stage.pipeline_rank));
+        }
       }
     }
   }
@@ -284,8 +291,11 @@ class StructureCheck {
   /// Every rank of the world belongs to one pipeline rank. Marks them one by one.
   void check_cover(std::int64_t world) {
     std::vector<std::int64_t> owner(static_cast<std::size_t>(world), -1);
+    std::vector<bool> marked(static_cast<std::size_t>(placement_.pipeline_ranks()));
     for (std::size_t index = 0; index < placement_.stages.size(); ++index) {
       const PipelineStage& stage = placement_.stages[index];
+      if (marked[static_cast<std::size_t>(stage.pipeline_rank)]) continue;  // its devices are the same
+      marked[static_cast<std::size_t>(stage.pipeline_rank)] = true;
       for (std::int64_t run = 0; run < stage.devices.blocks; ++run)
         for (std::int64_t offset = 0; offset < stage.devices.block; ++offset) {
           const std::int64_t rank = stage.devices.first + run * stage.devices.stride + offset;

@@ -80,7 +80,7 @@ class FitCheck {
     if (!holds_any(stage, 1)) return;
     const std::int64_t own = stage.modules.attention_tensor;
     const std::int64_t degree = own > 0 ? own : stage.mesh.tensor;
-    const std::string field = stage_field(index, own > 0 ? "modules/attention_tensor" : "mesh/tensor");
+    const StageField field = stage_field(index, own > 0 ? "modules/attention_tensor" : "mesh/tensor");
     const std::int64_t heads = model_.attention.heads;
     if (heads % degree != 0)
       list_.refuse(field, fmt::format("heads {} % tensor {} = {}, must be 0", heads, degree, heads % degree),

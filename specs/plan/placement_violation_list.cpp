@@ -11,10 +11,9 @@
 
 namespace specs {
 
-void PlacementViolationList::require_range(const std::string& field, std::int64_t value, std::int64_t low,
-                                           std::int64_t high) {
-  if (value >= low && value <= high) return;
-  refuse(field, fmt::format("{} is not in [{}, {}]", value, low, high));
+void PlacementViolationList::refuse_range(std::string field, std::int64_t value, std::int64_t low,
+                                          std::int64_t high) {
+  refuse(std::move(field), fmt::format("{} is not in [{}, {}]", value, low, high));
 }
 
 namespace {
@@ -65,9 +64,7 @@ std::vector<PlacementViolation> PlacementViolationList::take() {
   return merged;
 }
 
-std::string stage_field(std::size_t index, std::string_view field) {
-  return fmt::format("stages/{}/{}", index, field);
-}
+StageField::operator std::string() const { return fmt::format("stages/{}/{}", index, name); }
 
 std::string divisors(std::int64_t number) {
   constexpr std::size_t shown = 16;

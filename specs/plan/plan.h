@@ -110,7 +110,8 @@ struct CertificateRegion {
   std::string rule;    ///< stable name of the constraint or bound that settles the region
   std::string reason;  ///< infeasible: the failing equation of its best member
   double bound = 0;    ///< bounded: no member is below it, in the objective's unit
-  double best = 0;     ///< priced, optimized: the smallest objective in the region
+  double best =
+      0;  ///< priced: the smallest objective of its members that fit; optimized: none of them is below
   bool operator==(const CertificateRegion&) const = default;
 };
 

@@ -59,7 +59,7 @@ bool run(const PlanOptions& options, Invocation& invocation) {
     return false;
   }
   if (!options.dry_run && !invocation.write(options.output, specs::write_plan(*outcome->plan))) return false;
-  const std::int64_t usable = cost_models::Estimator(*experiment).usable_device_bytes();
+  const std::int64_t usable = cost_models::Estimator(*experiment).most_usable_device_bytes();
   invocation.print(planner::plan_report(*outcome->plan, {.usable_device_bytes = usable}));
   if (!options.dry_run) invocation.say_written(options.output);
   return true;
