@@ -20,9 +20,10 @@
 namespace {
 
 constexpr const char* experiment_path = "examples/gpt3-175b.toml";
+constexpr const char* mixed_path = "examples/mixed-a100-h100.toml";
 
-specs::Experiment experiment() {
-  const auto result = specs::read_experiment(experiment_path);
+specs::Experiment experiment(const char* path = experiment_path) {
+  const auto result = specs::read_experiment(path);
   if (!result) {
     std::cerr << result.diagnostics.render();
     std::exit(2);
@@ -86,6 +87,15 @@ void simulate_plan(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(planner::simulate_step(estimator, simulated.placement));
 }
 BENCHMARK(simulate_plan)->Unit(benchmark::kMillisecond);
+
+/// Two generations of GPUs: unequal stages in both orders, and unequal shares.
+void mixed_experiment_to_plan_text(benchmark::State& state) {
+  for (auto _ : state) {
+    const auto outcome = planner::plan_experiment(experiment(mixed_path));
+    benchmark::DoNotOptimize(specs::write_plan(*outcome->plan));
+  }
+}
+BENCHMARK(mixed_experiment_to_plan_text)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 

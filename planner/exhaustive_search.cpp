@@ -39,7 +39,7 @@ class Reference {
     }
     choose_best(std::move(best_of_meshes), result_);
     if (result_.best) {
-      result_.lower_bound = least_;
+      result_.lower_bound = result_.complete ? least_ : 0;  // what was not priced may be anything
       result_.nearest_infeasible.reset();
     }
     return std::move(result_);

@@ -9,12 +9,6 @@
 namespace planner {
 namespace {
 
-/// The smallest and the largest share.
-std::vector<specs::OffloadTreatment> ends(const std::vector<specs::OffloadTreatment>& choices) {
-  if (choices.size() <= 2) return choices;
-  return {choices.front(), choices.back()};
-}
-
 class NearestSearch {
  public:
   NearestSearch(const Space& space, const Pricer& pricer) : space_(space), pricer_(pricer) {}
@@ -47,14 +41,39 @@ class NearestSearch {
   }
 
   void look_at_offload(specs::RegularPlacement& point) {
-    for (const auto& optimizer : ends(space_.offload().optimizer))
-      for (const auto& parameters : ends(space_.parameter_offload(point.zero)))
-        for (const auto& activations : ends(space_.offload().activations)) {
-          point.offload = {optimizer, parameters, activations, false};
-          const Price price = pricer_.memory_of_nearest(point);
-          const std::int64_t bytes = excess_of(price, pricer_).bytes;
-          if (!nearest_ || bytes < excess_bytes()) nearest_ = {point, price};
-        }
+    for (const auto& optimizer : space_.offload().optimizer)
+      for (const auto& parameters : space_.parameter_offload(point.zero)) {
+        point.offload.optimizer = optimizer;
+        point.offload.parameters = parameters;
+        look_at_activations(point);
+      }
+  }
+
+  // More eighths on a device leave less on the GPU and more with the host: what lacks least is on either side
+  // of where the GPU's memory begins to suffice.
+  void look_at_activations(specs::RegularPlacement& point) {
+    const std::vector<specs::OffloadTreatment>& choices = space_.offload().activations;
+    for (std::size_t begin = 0; begin < choices.size();) {
+      std::size_t end = begin + 1;
+      while (end < choices.size() && choices[end].device == choices[begin].device) ++end;
+      std::size_t low = begin, high = end;  // the first whose device memory suffices
+      while (low < high) {
+        const std::size_t middle = low + (high - low) / 2;
+        point.offload.activations = choices[middle];
+        if (pricer_.fits_device(look_at_point(point)))
+          high = middle;
+        else
+          low = middle + 1;
+      }
+      begin = end;
+    }
+  }
+
+  Price look_at_point(const specs::RegularPlacement& point) {
+    const Price price = pricer_.memory_of_nearest(point);
+    const std::int64_t bytes = excess_of(price, pricer_).bytes;
+    if (!nearest_ || bytes < excess_bytes()) nearest_ = {point, price};
+    return price;
   }
 
   const Space& space_;

@@ -11,7 +11,7 @@
 namespace planner {
 
 /// Looks at the meshes in the order of what they need at least, each with every micro-batch, schedule and
-/// treatment and with the smallest and largest offload shares, until no other can come nearer.
+/// treatment and every eighth of what may be offloaded, until no other can come nearer.
 std::optional<PricedCandidate> nearest_infeasible(const specs::Experiment& experiment, const Space& space,
                                                   const cost_models::Estimator& estimator,
                                                   const Pricer& pricer);

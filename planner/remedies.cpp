@@ -1,12 +1,16 @@
 #include "planner/remedies.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cost_models/estimate.h"
 #include "planner/branch_and_bound.h"
+#include "planner/group_layouts.h"
 #include "planner/pricing.h"
 #include "planner/report/quantity.h"
 #include "planner/space.h"
@@ -90,6 +94,27 @@ void try_without_restrictions(const specs::Experiment& experiment, std::vector<R
   lift("offload_activations", &SearchSpec::offload_activations);
 }
 
+/// Where [search] names the eighths that may leave the device: others, the nearest first.
+void try_other_eighths(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
+  const std::vector<std::int64_t>& wanted = experiment.search.offload_eighths;
+  if (wanted.empty()) return;
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_distance;
+  for (std::int64_t eighths = 1; eighths <= 8; ++eighths) {
+    std::int64_t nearest = 8;
+    for (const std::int64_t each : wanted) nearest = std::min(nearest, std::abs(each - eighths));
+    if (nearest > 0) by_distance.emplace_back(nearest, eighths);
+  }
+  std::sort(by_distance.begin(), by_distance.end());
+  for (const auto& [distance, eighths] : by_distance) {
+    specs::Experiment changed = experiment;
+    changed.search.offload_eighths = {eighths};
+    const auto best = best_of(changed);
+    if (!best) continue;
+    return add(remedies, fmt::format("{} eighths offloaded instead of {}", eighths, fmt::join(wanted, ", ")),
+               fmt::format("search.offload_eighths=[{}]", eighths), best);
+  }
+}
+
 /// The smallest devices of the same generation that have more memory and let something fit.
 void try_larger_devices(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
   const specs::NodeSpec& node = experiment.cluster.groups.front().node;
@@ -125,9 +150,12 @@ void try_other_stacks(const specs::Experiment& experiment, std::vector<Remedy>& 
 
 std::vector<Remedy> remedies_for(const specs::Experiment& experiment) {
   std::vector<Remedy> remedies;
+  try_other_eighths(experiment, remedies);
   try_without_restrictions(experiment, remedies);
-  try_more_nodes(experiment, remedies);
-  try_larger_devices(experiment, remedies);
+  if (!is_mixed(experiment.cluster)) {
+    try_more_nodes(experiment, remedies);
+    try_larger_devices(experiment, remedies);
+  }
   try_other_stacks(experiment, remedies);
   return remedies;
 }

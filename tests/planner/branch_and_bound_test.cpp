@@ -50,6 +50,9 @@ TEST(BranchAndBound, FindsTheOptimumThatPricingEveryCandidateFinds) {
     if (!result.best) {
       ++infeasible;
       ASSERT_TRUE(result.nearest_infeasible.has_value()) << name;
+      ASSERT_EQ(excess_of(result.nearest_infeasible->price, searched.pricer).bytes,
+                excess_of(reference.nearest_infeasible->price, searched.pricer).bytes)
+          << name;
       continue;
     }
     without_gap += result.gap() == 0;

@@ -218,5 +218,34 @@ TEST_F(Verbs, AnInterruptedCompileKeepsWhatIsFinishedAndTheSameCommandMakesTheRe
       << resumed.err;
 }
 
+/// Runs a command and interrupts it once it has worked for so many hundredths of a second of CPU time.
+tests::ProgramRun interrupted_after(const std::string& command, int hundredths) {
+  return tests::run_program(
+      "bash -c '" + command + " & work=$!; while read -r -a stat </proc/$work/stat && [ ${stat[13]} -lt " +
+      std::to_string(hundredths) + " ]; do sleep 0.02; done; kill -INT $work; wait $work'");
+}
+
+TEST_F(Verbs, AnInterruptedSearchWritesTheBestSoFarAndSaysThatItIsNotProven) {
+  const auto stopped = interrupted_after(
+      std::string(DSPLAN_PROGRAM) + " plan examples/gpt3-175b.toml --exhaustive --set search.tensor=[8] " +
+          "--set search.pipeline=[16] --set search.context=[1] -o " + path("plan.json"),
+      50);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.out << stopped.err;
+  EXPECT_NE(stopped.out.find("the best so far; the search was stopped"), std::string::npos) << stopped.out;
+  EXPECT_NE(stopped.out.find("not proven"), std::string::npos) << stopped.out;
+  std::ifstream file(path("plan.json"));
+  const nlohmann::json plan = nlohmann::json::parse(file);
+  EXPECT_EQ(plan["certificate"]["complete"], false);
+  EXPECT_GT(plan["certificate"]["gap"], 0.0);
+}
+
+TEST_F(Verbs, ACompileThatIsInterruptedInASearchWritesNoPlanOfIt) {
+  const auto stopped = interrupted_after(
+      std::string(DSPLAN_PROGRAM) + " compile examples/mixed-a100-h100.toml -o " + path("plans"), 30);
+  EXPECT_EQ(stopped.exit_code, 130) << stopped.out << stopped.err;
+  EXPECT_NE(stopped.err.find("interrupted: 0 of 1 plans are written"), std::string::npos) << stopped.err;
+  EXPECT_TRUE(!fs::exists(path("plans")) || fs::is_empty(path("plans")));
+}
+
 }  // namespace
 }  // namespace cli
