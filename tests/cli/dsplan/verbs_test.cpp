@@ -236,7 +236,7 @@ TEST_F(Verbs, AnInterruptedSearchWritesTheBestSoFarAndSaysThatItIsNotProven) {
   std::ifstream file(path("plan.json"));
   const nlohmann::json plan = nlohmann::json::parse(file);
   EXPECT_EQ(plan["certificate"]["complete"], false);
-  EXPECT_GT(plan["certificate"]["gap"], 0.0);
+  EXPECT_GT(plan["certificate"]["gap_fraction"], 0.0);
 }
 
 TEST_F(Verbs, ACompileThatIsInterruptedInASearchWritesNoPlanOfIt) {
