@@ -19,7 +19,7 @@ from torch import nn
 LAYERS, HIDDEN, HEADS, VOCABULARY, LENGTH = 6, 512, 8, 8192, 256
 SEQUENCES = 16  # a step, of all ranks
 PIPELINE_MICRO_BATCHES = 4
-WARM_UP, STEPS = 2, 6
+WARM_UP, STEPS = 1, 3
 
 
 class Block(nn.Module):

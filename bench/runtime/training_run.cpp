@@ -29,7 +29,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t ranks = 2, sequences = 16, length = 256, pipeline_micro_batches = 4;
-constexpr int warm_up = 2, steps = 6;
+constexpr int warm_up = 1, steps = 3;
 
 /// ddp: whole gradients reduced; fsdp2: parameters, gradients and states sharded; pipeline: 1F1B, tables
 /// untied.
