@@ -115,7 +115,7 @@ class ExpectedTraffic {
     add("tensor", op, type_, times * tokens() * model_.hidden);
   }
 
-  std::int64_t tokens() const { return training_.micro_batch() * TrainingCase::sequence_length; }
+  std::int64_t tokens() const { return training_.micro_batch() * training_.sequence_length; }
 
   /// Of one micro-batch.
   void add_tensor_axis() {

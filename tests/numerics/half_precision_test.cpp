@@ -2,64 +2,88 @@
 // not.
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <vector>
 
+#include "runtime/capabilities.h"
 #include "tests/numerics/matrix_fixture.h"
 
 namespace runtime::numerics {
 namespace {
 
+/// Σ (a − b)² / Σ b² over all tensors, the root of it.
+double relative_distance(const Tensors& result, const Tensors& reference) {
+  double difference = 0;
+  double size = 0;
+  for (const auto& [name, expected] : reference) {
+    const std::vector<double>& found = result.at(name);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      difference += (found[i] - expected[i]) * (found[i] - expected[i]);
+      size += expected[i] * expected[i];
+    }
+  }
+  return std::sqrt(difference / size);
+}
+
+/// Every feature alone, and gradients kept in bf16 under each ZeRO stage.
+std::vector<TrainingCase> placements(specs::Precision precision, std::int64_t steps) {
+  std::vector<TrainingCase> cases = single_placements(capabilities());
+  const std::vector<TrainingCase> generated = generator_only_placements(capabilities());
+  cases.insert(cases.end(), generated.begin(), generated.end());
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    TrainingCase training;
+    training.optimizer = specs::OptimizerKind::adamw;
+    training.gradient_precision = specs::Precision::bf16;
+    training.data = 2;
+    training.zero.stage = stage;
+    training.micro_batches = 2;
+    if (precision == specs::Precision::bf16) cases.push_back(training);
+  }
+  for (TrainingCase& training : cases) {
+    training.precision = precision;
+    training.steps = steps;
+  }
+  return cases;
+}
+
 class HalfPrecision : public MatrixTest {
  protected:
-  /// Σ (a − b)² / Σ b² over all tensors, the root of it.
-  static double relative_distance(const Tensors& result, const Tensors& reference) {
-    double difference = 0;
-    double size = 0;
-    for (const auto& [name, expected] : reference) {
-      const std::vector<double>& found = result.at(name);
-      for (std::size_t i = 0; i < expected.size(); ++i) {
-        difference += (found[i] - expected[i]) * (found[i] - expected[i]);
-        size += expected[i] * expected[i];
-      }
-    }
-    return std::sqrt(difference / size);
-  }
-
-  static void expect_close(TrainingCase training, specs::Precision precision) {
-    training.precision = precision;
-    training.optimizer = specs::OptimizerKind::adamw;
-    training.steps = 10;
-    const TrainingOutcome& expected = reference(training);
-    const TrainingOutcome found = train(*pool_, training);
+  static void expect_close(const TrainingCase& training, WorkerPool& pool) {
+    const TrainingOutcome& expected = reference(training, pool);
+    const TrainingOutcome found = train(pool, training);
     double loss = 0;
     for (std::size_t step = 0; step < expected.losses.size(); ++step)
       loss = std::max(loss, std::abs(found.losses[step] - expected.losses[step]));
     const double gradient = relative_distance(found.gradients, expected.gradients);
     std::printf("%-72s loss %.1e  gradient %.1e\n", training.name().c_str(), loss, gradient);
-    EXPECT_TRUE(found.defects.empty()) << found.defects.front();
-    EXPECT_LE(loss, 0.02);
-    EXPECT_LE(gradient, 0.02);
+    std::fflush(stdout);
+    EXPECT_TRUE(found.defects.empty()) << training.name() << ": " << found.defects.front();
+    EXPECT_LE(loss, 0.02) << training.name();
+    EXPECT_LE(gradient, 0.02) << training.name();
+    for (const std::string& defect : found.traffic_defects)
+      ADD_FAILURE() << training.name() << ": " << defect;
+  }
+
+  static void expect_all_close(const std::vector<TrainingCase>& cases) {
+    for_each_case(cases, [&](std::size_t index, WorkerPool& pool) { expect_close(cases[index], pool); });
   }
 };
+class NightlyHalfPrecision : public HalfPrecision {};
 
-TEST_F(HalfPrecision, EachAxisAloneStaysCloseToOneProcess) {
-  for (const TinyModel model : {TinyModel::gpt, TinyModel::llama}) {
-    TrainingCase training;
-    training.model = model;
-    training.micro_batches = 4;
-    TrainingCase tensor = training, sequence = training, pipeline = training, data = training,
-                 sharded = training;
-    tensor.tensor = 2;
-    sequence.tensor = 2;
-    sequence.sequence_parallel = true;
-    pipeline.pipeline = 2;
-    data.data = 2;
-    sharded.data = 2;
-    sharded.zero.stage = 1;
-    for (const specs::Precision precision : {specs::Precision::bf16, specs::Precision::fp16})
-      for (const TrainingCase& one : {training, tensor, sequence, pipeline, data, sharded})
-        expect_close(one, precision);
-  }
+TEST_F(HalfPrecision, EveryFeatureAloneStaysCloseToOneProcessInBf16) {
+  expect_all_close(placements(specs::Precision::bf16, 10));
+}
+
+TEST_F(HalfPrecision, EveryFeatureAloneStaysCloseToOneProcessInFp16) {
+  expect_all_close(placements(specs::Precision::fp16, 10));
+}
+
+TEST_F(NightlyHalfPrecision, EveryFeatureAloneStaysCloseToOneProcessInBf16Through100Steps) {
+  expect_all_close(placements(specs::Precision::bf16, 100));
+}
+
+TEST_F(NightlyHalfPrecision, EveryFeatureAloneStaysCloseToOneProcessInFp16Through100Steps) {
+  expect_all_close(placements(specs::Precision::fp16, 100));
 }
 
 }  // namespace

@@ -27,6 +27,14 @@ MatrixDimension toggle(std::string name, std::string plain, std::string other,
   return {std::move(name), {{std::move(plain), [](TrainingCase&) {}}, {std::move(other), std::move(apply)}}};
 }
 
+MatrixValue schedule_value(specs::ScheduleKind kind, std::int64_t virtual_stages) {
+  return {fmt::format("{} v{}", specs::name_of(kind), virtual_stages),
+          [kind, virtual_stages](TrainingCase& training) {
+            training.schedule = kind;
+            training.virtual_stages = virtual_stages;
+          }};
+}
+
 MatrixDimension schedules(const specs::StackSpec& stack) {
   MatrixDimension dimension{"schedule", {{"1f1b", [](TrainingCase&) {}}}};
   for (const specs::ScheduleKind kind : stack.schedules) {
@@ -35,30 +43,42 @@ MatrixDimension schedules(const specs::StackSpec& stack) {
     if (kind == specs::ScheduleKind::interleaved) virtual_stages = {2, 3, 4};
     if (kind == specs::ScheduleKind::zero_bubble_v || kind == specs::ScheduleKind::dual_pipe_v)
       virtual_stages = {2};
-    for (const std::int64_t stages : virtual_stages)
-      dimension.values.push_back(
-          {fmt::format("{} v{}", specs::name_of(kind), stages), [kind, stages](TrainingCase& training) {
-             training.schedule = kind;
-             training.virtual_stages = stages;
-           }});
+    for (const std::int64_t stages : virtual_stages) dimension.values.push_back(schedule_value(kind, stages));
   }
   return dimension;
 }
 
+/// Each kernel without and with dropout of its weights.
 MatrixDimension attentions(const specs::StackSpec& stack) {
-  MatrixDimension dimension{"attention", {{"flash", [](TrainingCase&) {}}}};
+  MatrixDimension dimension{"attention", {}};
+  const auto add = [&](specs::AttentionImplementation kind) {
+    for (const double dropout : {0.0, 0.1})
+      dimension.values.push_back({fmt::format("{} dropout {}", specs::name_of(kind), dropout),
+                                  [kind, dropout](TrainingCase& training) {
+                                    training.attention = kind;
+                                    training.attention_dropout = dropout;
+                                  }});
+  };
+  add(specs::AttentionImplementation::flash);
   for (const specs::AttentionImplementation kind : stack.attention)
-    if (kind != specs::AttentionImplementation::flash)
-      dimension.values.push_back(
-          {std::string(specs::name_of(kind)), [kind](TrainingCase& training) { training.attention = kind; }});
+    if (kind != specs::AttentionImplementation::flash) add(kind);
   return dimension;
 }
 
+/// Each stage with shards over all replicas, and over pairs of them.
 MatrixDimension zero_stages(const specs::StackSpec& stack) {
   MatrixDimension dimension{"zero", {}};
-  for (const std::int64_t stage : stack.zero_stages)
-    dimension.values.push_back(
-        {fmt::format("{}", stage), [stage](TrainingCase& training) { training.zero.stage = stage; }});
+  for (const specs::ShardScope scope : stack.shard_scopes)
+    for (const std::int64_t stage : stack.zero_stages) {
+      const bool node = scope == specs::ShardScope::node;
+      if (node && stage == 0) continue;
+      dimension.values.push_back(
+          {fmt::format("{} {}", stage, specs::name_of(scope)), [stage, scope, node](TrainingCase& training) {
+             training.zero.stage = stage;
+             training.zero.scope = scope;
+             training.zero.shard_ranks = node ? 2 : 0;
+           }});
+    }
   return dimension;
 }
 
@@ -80,7 +100,7 @@ MatrixDimension recomputations(const specs::StackSpec& stack) {
   return dimension;
 }
 
-/// Nothing, and to each device half and all.
+/// Nothing, and to each device all and half.
 MatrixDimension offload(std::string name, const std::vector<specs::OffloadDevice>& devices,
                         specs::OffloadTreatment specs::StageOffload::*part) {
   MatrixDimension dimension{std::move(name), {{"none", [](TrainingCase&) {}}}};
@@ -101,12 +121,6 @@ bool contains(const std::vector<std::int64_t>& values, std::int64_t value) {
 
 /// What only a runtime with the matching capability can be asked for.
 void add_optional_dimensions(const specs::StackSpec& stack, std::vector<MatrixDimension>& dimensions) {
-  if (std::find(stack.shard_scopes.begin(), stack.shard_scopes.end(), specs::ShardScope::node) !=
-      stack.shard_scopes.end())
-    dimensions.push_back(toggle("shard scope", "world", "node", [](TrainingCase& training) {
-      training.zero.scope = specs::ShardScope::node;
-      training.zero.shard_ranks = 2;
-    }));
   if (contains(stack.zero_stages, 3)) {
     dimensions.push_back(
         toggle("kept units", "0", "2", [](TrainingCase& training) { training.zero.kept_units = 2; }));
@@ -117,11 +131,46 @@ void add_optional_dimensions(const specs::StackSpec& stack, std::vector<MatrixDi
     dimensions.push_back(toggle("output layer", "vocabulary", "token", [](TrainingCase& training) {
       training.output_mode = specs::OutputLayerMode::token_parallel;
     }));
+  MatrixDimension optimizer =
+      offload("optimizer offload", stack.optimizer_offload, &specs::StageOffload::optimizer);
+  // What is left on the device is not delayed, and which parameters these are depends on the buckets.
+  if (optimizer.values.size() > 1)
+    optimizer.values.push_back({"cpu 8/8 delayed", [](TrainingCase& training) {
+                                  training.offload.optimizer = {specs::OffloadDevice::cpu, 8};
+                                  training.offload.delayed_update = true;
+                                }});
   for (auto dimension :
-       {offload("optimizer offload", stack.optimizer_offload, &specs::StageOffload::optimizer),
+       {std::move(optimizer),
         offload("parameter offload", stack.parameter_offload, &specs::StageOffload::parameters),
         offload("activation offload", stack.activation_offload, &specs::StageOffload::activations)})
     if (dimension.values.size() > 1) dimensions.push_back(std::move(dimension));
+}
+
+/// In which the ranks may fill the axes. The context axis has one rank here.
+const std::vector<specs::AxisOrder>& axis_orders() {
+  using enum specs::MeshAxis;
+  static const std::vector<specs::AxisOrder> orders{
+      specs::default_axis_order,         {data, context, tensor, pipeline},
+      {pipeline, tensor, context, data}, {tensor, context, pipeline, data},
+      {data, context, pipeline, tensor}, {pipeline, data, context, tensor}};
+  return orders;
+}
+
+/// Axes of one rank have no place in an order: of the orders that lay the others alike, the first.
+bool is_first_of_its_layout(const TrainingCase& training) {
+  const auto layout = [&](const specs::AxisOrder& order) {
+    std::vector<specs::MeshAxis> axes;
+    for (const specs::MeshAxis axis : order) {
+      const bool wide = (axis == specs::MeshAxis::tensor && training.tensor > 1) ||
+                        (axis == specs::MeshAxis::data && training.data > 1) ||
+                        (axis == specs::MeshAxis::pipeline && training.pipeline > 1);
+      if (wide) axes.push_back(axis);
+    }
+    return axes;
+  };
+  for (const specs::AxisOrder& order : axis_orders())
+    if (layout(order) == layout(training.order)) return order == training.order;
+  return false;
 }
 
 /// Which dimensions a rule reads, and whether a case that has them keeps it.
@@ -150,11 +199,10 @@ std::vector<CaseRule> case_rules() {
       {{"schedule", "cut"}, [](Case c) { return c.virtual_stages == 1 || c.cut != Cut::front_heavy; }},
       {{"zero", "data"}, [](Case c) { return c.data > 1 || c.zero.stage == 0; }},
       {{"zero", "pipeline"}, [](Case c) { return c.pipeline == 1 || c.zero.stage <= 1; }},
-      {{"shard scope", "zero", "data"},
+      {{"zero", "data"},
        [](Case c) {
          const bool world = c.zero.scope == specs::ShardScope::world;
-         return world ||
-                (c.zero.stage > 0 && c.data > c.zero.shard_ranks && c.data % c.zero.shard_ranks == 0);
+         return world || (c.data > c.zero.shard_ranks && c.data % c.zero.shard_ranks == 0);
        }},
       {{"kept units", "zero"}, [](Case c) { return c.zero.kept_units == 0 || c.zero.stage == 3; }},
       {{"prefetch", "zero"}, [](Case c) { return c.buckets.prefetch_units == 1 || c.zero.stage == 3; }},
@@ -162,12 +210,9 @@ std::vector<CaseRule> case_rules() {
        [](Case c) { return c.tensor > 1 || c.output_mode == specs::OutputLayerMode::vocabulary_parallel; }},
       {{"parameter offload", "zero"},
        [](Case c) { return c.offload.parameters.device == specs::OffloadDevice::none || c.zero.stage == 3; }},
-      {{"overlap", "data"}, [](Case c) { return c.overlap_reduction || c.data > 1; }},
-      {{"order", "tensor", "pipeline", "data"},
-       [](Case c) {
-         const int axes = (c.tensor > 1) + (c.pipeline > 1) + (c.data > 1);
-         return axes > 1 || c.order == specs::default_axis_order;
-       }},
+      {{"overlap", "data"},
+       [](Case c) { return (c.overlap_reduction && !c.debug_synchronise) || c.data > 1; }},
+      {{"order", "tensor", "pipeline", "data"}, [](Case c) { return is_first_of_its_layout(c); }},
   };
 }
 
@@ -191,7 +236,10 @@ class Matrix {
     training.precision = specs::Precision::fp64;
     for (std::size_t i = 0; i < row.size(); ++i)
       if (row[i] != open) dimensions_[i].values[static_cast<std::size_t>(row[i])].apply(training);
-    if (training.tensor == 3 && training.model == TinyModel::llama) training.model = TinyModel::llama_thirds;
+    if (training.tensor == 3) {
+      if (training.model == TinyModel::llama) training.model = TinyModel::llama_thirds;
+      training.sequence_length = 12;  // that it divides
+    }
     return training;
   }
 
@@ -250,29 +298,25 @@ std::vector<MatrixDimension> matrix_dimensions(const specs::StackSpec& stack) {
     dimensions.push_back(toggle("sequence parallel", "off", "on",
                                 [](TrainingCase& training) { training.sequence_parallel = true; }));
   add_optional_dimensions(stack, dimensions);
-  using specs::MeshAxis;
-  const specs::AxisOrder data_first{MeshAxis::data, MeshAxis::context, MeshAxis::tensor, MeshAxis::pipeline};
-  const specs::AxisOrder pipeline_first{MeshAxis::pipeline, MeshAxis::tensor, MeshAxis::context,
-                                        MeshAxis::data};
-  dimensions.push_back(
-      {"order",
-       {{"tp-cp-dp-pp", [](TrainingCase&) {}},
-        {"dp-cp-tp-pp", [data_first](TrainingCase& training) { training.order = data_first; }},
-        {"pp-tp-cp-dp", [pipeline_first](TrainingCase& training) { training.order = pipeline_first; }}}});
+  MatrixDimension orders{"order", {}};
+  for (const specs::AxisOrder& order : axis_orders())
+    orders.values.push_back(
+        {specs::to_string(order), [order](TrainingCase& training) { training.order = order; }});
+  dimensions.push_back(std::move(orders));
   dimensions.push_back({"buckets",
-                        {{"16 KiB", [](TrainingCase&) {}},
+                        {{"64 KiB", [](TrainingCase&) {}},
                          {"one",
                           [](TrainingCase& training) {
                             training.buckets = {0, 0};
                           }},
-                         {"4 KiB", [](TrainingCase& training) {
-                            training.buckets = {4096, 4096, 0};
+                         {"16 KiB", [](TrainingCase& training) {
+                            training.buckets = {16384, 16384, 0};
                           }}}});
-  dimensions.push_back(
-      toggle("overlap", "on", "off", [](TrainingCase& training) { training.overlap_reduction = false; }));
+  dimensions.push_back({"overlap",
+                        {{"on", [](TrainingCase&) {}},
+                         {"off", [](TrainingCase& training) { training.overlap_reduction = false; }},
+                         {"debug-sync", [](TrainingCase& training) { training.debug_synchronise = true; }}}});
   dimensions.push_back(toggle("dropout", "0", "0.1", [](TrainingCase& training) { training.dropout = 0.1; }));
-  dimensions.push_back(toggle("attention dropout", "0", "0.1",
-                              [](TrainingCase& training) { training.attention_dropout = 0.1; }));
   dimensions.push_back(attentions(stack));
   dimensions.push_back(
       toggle("clipping", "on", "off", [](TrainingCase& training) { training.gradient_clip = 0; }));
@@ -301,6 +345,29 @@ std::vector<TrainingCase> single_placements(const specs::StackSpec& stack) {
   return cases;
 }
 
+std::vector<TrainingCase> generator_only_placements(const specs::StackSpec& stack) {
+  std::vector<TrainingCase> cases;
+  for (const specs::ScheduleKind kind :
+       {specs::ScheduleKind::zero_bubble_h2, specs::ScheduleKind::zero_bubble_v}) {
+    if (std::find(stack.schedules.begin(), stack.schedules.end(), kind) != stack.schedules.end()) continue;
+    for (const std::int64_t pipeline : {2, 4})
+      for (const std::int64_t micro_batches : {1, 3, 8}) {
+        TrainingCase training;
+        training.precision = specs::Precision::fp64;
+        training.optimizer = specs::OptimizerKind::adamw;
+        training.model = pipeline == 2 ? TinyModel::gpt : TinyModel::llama;
+        training.pipeline = pipeline;
+        schedule_value(kind, kind == specs::ScheduleKind::zero_bubble_v ? 2 : 1).apply(training);
+        training.micro_batches = micro_batches;
+        training.tensor = 8 / pipeline == 4 ? 2 : 1;
+        training.recomputation = micro_batches == 3 ? specs::Recomputation::full : specs::Recomputation::none;
+        if (micro_batches == 8) training.cut = Cut::sub_layer;
+        cases.push_back(training);
+      }
+  }
+  return cases;
+}
+
 std::vector<TrainingCase> paired_placements(const specs::StackSpec& stack, int times) {
   const Matrix matrix(stack);
   std::vector<TrainingCase> cases;
@@ -313,7 +380,7 @@ std::vector<TrainingCase> all_placements(const specs::StackSpec& stack) {
   std::vector<CoveringRow> rows{CoveringRow(matrix.dimensions().size(), open)};
   for (const std::string_view name :
        {"tensor", "pipeline", "data", "schedule", "zero", "model", "tables", "cut", "sequence parallel",
-        "shard scope", "output layer", "recomputation", "optimizer offload"}) {
+        "output layer", "recomputation", "optimizer offload"}) {
     const std::size_t dimension = matrix.index_of(name);
     if (dimension == matrix.dimensions().size()) continue;
     std::vector<CoveringRow> longer;

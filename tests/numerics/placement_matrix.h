@@ -31,6 +31,10 @@ std::vector<MatrixDimension> matrix_dimensions(const specs::StackSpec& stack);
 /// Each value of each dimension on a GPT and on a Llama, with as little else as it needs.
 std::vector<TrainingCase> single_placements(const specs::StackSpec& stack);
 
+/// Of the schedules that exist as generators alone, which the executor runs though no plan of the stack asks
+/// for them.
+std::vector<TrainingCase> generator_only_placements(const specs::StackSpec& stack);
+
 /// Every pair of values that any placement can join stands in at least `times` of them.
 std::vector<TrainingCase> paired_placements(const specs::StackSpec& stack, int times);
 

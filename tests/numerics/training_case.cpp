@@ -59,8 +59,7 @@ std::vector<specs::RecomputationRun> recomputation_runs(const TrainingCase& trai
 
 std::int64_t TrainingCase::layers() const {
   if (fixed_layers > 0) return fixed_layers;
-  const std::int64_t least = stages() + (cut == Cut::front_heavy ? 1 : 0);
-  return (std::max<std::int64_t>(least, 1) + 3) / 4 * 4;
+  return std::max<std::int64_t>(stages() + (cut == Cut::front_heavy ? 1 : 0), 3);
 }
 
 std::string TrainingCase::name() const {
@@ -92,13 +91,14 @@ std::string TrainingCase::name() const {
   offloaded(offload.parameters, "parameters");
   offloaded(offload.activations, "activations");
   add(offload.delayed_update, "delayed");
-  add(buckets.gradient_bucket_bytes != 16384, fmt::format("bucket{}", buckets.gradient_bucket_bytes));
+  add(buckets.gradient_bucket_bytes != 65536, fmt::format("bucket{}", buckets.gradient_bucket_bytes));
   add(dropout > 0, "dropout");
   add(attention_dropout > 0, "attention-dropout");
   add(attention != specs::AttentionImplementation::flash, std::string(specs::name_of(attention)));
   add(gradient_clip == 0, "unclipped");
   add(spoiled_steps > 0, fmt::format("overflow-on-{}", spoiled_rank));
   add(!overlap_reduction, "no-overlap");
+  add(debug_synchronise, "debug-sync");
   add(gradient_precision != specs::Precision::fp32,
       fmt::format("gradients-{}", specs::name_of(gradient_precision)));
   return text;
@@ -108,7 +108,7 @@ specs::ModelSpec model_of(const TrainingCase& training) {
   specs::ModelSpec model;
   model.name = name_of_model(training.model);
   model.layers = training.layers();
-  model.hidden = 48;
+  model.hidden = 24;
   model.vocabulary =
       TrainingCase::vocabulary;  // padded to 56, 64, 72, 64 and 64 rows on 1, 2, 3, 4 and 8 ranks
   model.vocabulary_multiple = 8;
@@ -118,8 +118,8 @@ specs::ModelSpec model_of(const TrainingCase& training) {
   if (training.model == TinyModel::gpt) {
     model.attention.kv_heads = 24;
     model.attention.qkv_bias = model.attention.output_bias = true;
-    model.feed_forward = {96, false, specs::Activation::gelu_tanh, true};
-    model.positions = TrainingCase::sequence_length;
+    model.feed_forward = {48, false, specs::Activation::gelu_tanh, true};
+    model.positions = training.sequence_length;
     return model;
   }
   model.attention.kv_heads = training.model == TinyModel::llama ? 2 : 3;
@@ -134,7 +134,7 @@ specs::TrainingSpec training_of(const TrainingCase& training) {
   specs::TrainingSpec spec;
   spec.stack = "dsrun";
   spec.global_batch = TrainingCase::global_batch;
-  spec.sequence_length = TrainingCase::sequence_length;
+  spec.sequence_length = training.sequence_length;
   spec.precision = training.precision;
   spec.gradient_precision =
       training.precision == specs::Precision::fp64 ? specs::Precision::fp64 : training.gradient_precision;

@@ -50,20 +50,21 @@ struct TrainingCase {
   specs::ScheduleKind schedule = specs::ScheduleKind::one_forward_one_backward;
   Cut cut = Cut::even;
   std::int64_t fixed_layers = 0;
+  std::int64_t sequence_length = 8;
   bool sequence_parallel = false;
   specs::OutputLayerMode output_mode = specs::OutputLayerMode::vocabulary_parallel;
   specs::Recomputation recomputation = specs::Recomputation::none;
   RecomputedLayers recomputed_layers = RecomputedLayers::all;
   /// Several buckets even of these models.
   specs::BucketSizes buckets{
-      .gradient_bucket_bytes = 16384, .gather_bucket_bytes = 16384, .minimum_message_bytes = 2048};
+      .gradient_bucket_bytes = 65536, .gather_bucket_bytes = 65536, .minimum_message_bytes = 2048};
   bool overlap_reduction = true;
   bool debug_synchronise = false;
   double dropout = 0;
   double attention_dropout = 0;
   specs::AttentionImplementation attention = specs::AttentionImplementation::flash;
   double gradient_clip = 0.5;  ///< below the norms of these runs: clipping is at work
-  std::int64_t steps = 5;
+  std::int64_t steps = 3;      ///< the last one's loss is that of weights with two updates behind them
   std::int64_t warmup_steps = 2;
   double initial_loss_scale = 65536;
   std::int64_t loss_scale_window = 1000;
@@ -74,12 +75,11 @@ struct TrainingCase {
   std::int64_t ranks() const { return tensor * pipeline * data; }
   std::int64_t stages() const { return pipeline * virtual_stages; }
   std::int64_t micro_batch() const { return global_batch / data / micro_batches; }
-  /// As few as the cut needs: 4, 8 or 12; or `fixed_layers`.
+  /// As few as the cut needs, at least 3; or `fixed_layers`.
   std::int64_t layers() const;
   std::string name() const;
 
   static constexpr std::int64_t global_batch = 24;
-  static constexpr std::int64_t sequence_length = 24;
   static constexpr std::int64_t vocabulary = 53;
 };
 

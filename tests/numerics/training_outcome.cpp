@@ -149,7 +149,7 @@ RankTraffic read_traffic(Reader& in) {
 /// The sequences of this rank's replica: random tokens, some targets masked, unevenly over the sequences. The
 /// same global batch for every placement.
 std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t step, std::int64_t data_rank) {
-  const std::int64_t length = TrainingCase::sequence_length;
+  const std::int64_t length = training.sequence_length;
   const std::int64_t micro_batch = training.micro_batch();
   std::vector<MicroBatch> batches;
   for (std::int64_t index = 0; index < training.micro_batches; ++index) {

@@ -25,6 +25,7 @@ using testing::IsEmpty;
 
 TrainingCase layout(std::int64_t tensor, std::int64_t pipeline, std::int64_t data, std::int64_t zero_stage) {
   TrainingCase training;
+  training.fixed_layers = 4;
   training.optimizer = specs::OptimizerKind::adamw;
   training.tensor = tensor;
   training.pipeline = pipeline;
@@ -50,7 +51,7 @@ class ResumeTest : public PoolFixture<8> {
   ResumeTest() {
     // 24 sequences make a step; 88 samples make an epoch, so that steps cross its end.
     std::string text;
-    for (std::uint64_t i = 0; i < 88 * TrainingCase::sequence_length * 5 / 4 + 20; ++i)
+    for (std::uint64_t i = 0; i < 88 * TrainingCase{}.sequence_length * 5 / 4 + 20; ++i)
       text.push_back(static_cast<char>(philox(3, 1, i)[0] % TrainingCase::vocabulary));
     data_.assign(8, folder_.write("text", text));
   }

@@ -39,7 +39,7 @@ std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t da
   for (std::int64_t index = 0; index < training.micro_batches; ++index) {
     MicroBatch batch;
     batch.first_sequence = (data_rank * training.micro_batches + index) * training.micro_batch();
-    batch.tokens = at::empty({training.micro_batch(), TrainingCase::sequence_length}, at::kLong);
+    batch.tokens = at::empty({training.micro_batch(), training.sequence_length}, at::kLong);
     batch.targets = at::empty_like(batch.tokens);
     for (std::int64_t i = 0; i < batch.tokens.numel(); ++i) {
       const RandomBlock bits =

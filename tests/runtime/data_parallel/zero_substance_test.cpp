@@ -19,6 +19,8 @@ using numerics::TrainingCase;
 TrainingCase replicas(std::int64_t zero_stage, std::int64_t micro_batches, TinyModel model = TinyModel::gpt) {
   TrainingCase training;
   training.model = model;
+  training.fixed_layers = 4;
+  training.buckets.gradient_bucket_bytes = training.buckets.gather_bucket_bytes = 8192;
   training.optimizer = specs::OptimizerKind::adamw;
   training.data = 2;
   training.tied = model == TinyModel::gpt;

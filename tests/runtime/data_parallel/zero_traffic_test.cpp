@@ -19,6 +19,8 @@ TrainingCase replicas(TinyModel model, std::int64_t data, std::int64_t zero_stag
                       std::int64_t micro_batches) {
   TrainingCase training;
   training.model = model;
+  training.fixed_layers = 4;
+  training.buckets.gradient_bucket_bytes = training.buckets.gather_bucket_bytes = 8192;
   training.optimizer = specs::OptimizerKind::adamw;
   training.data = data;
   training.tied = model == TinyModel::gpt;

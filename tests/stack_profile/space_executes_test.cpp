@@ -1,0 +1,73 @@
+// Every plan in the space of specs/catalog/stacks/dsrun.toml executes, and trains as one rank does.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "specs/plan/placement_check.h"
+#include "specs/plan/plan_json.h"
+#include "tests/runtime/pool_fixture.h"
+#include "tests/stack_profile/plan_job.h"
+#include "tests/stack_profile/random_plans.h"
+
+namespace runtime {
+namespace {
+
+/// Of a loss, relative; in 16 bits absolute.
+double bar_of(specs::Precision precision) {
+  if (precision == specs::Precision::fp64) return 1e-11;
+  return precision == specs::Precision::fp32 ? 1e-5 : 0.02;
+}
+
+class StackProfile : public PoolFixture<8> {
+ protected:
+  static void expect_plans_train_as_one_rank(std::uint64_t seed, int plans) {
+    planner::RandomPlans random(seed);
+    for (int drawn = 0; drawn < plans; ++drawn) {
+      const specs::Plan plan = random.next();
+      SCOPED_TRACE(planner::describe(plan));
+      const auto illegal = specs::placement_violations(plan.placement, plan.inputs.model, plan.inputs.cluster,
+                                                       plan.inputs.training);
+      for (const specs::PlacementViolation& broken : illegal)
+        ADD_FAILURE() << broken.field << ": " << broken.message;
+      try {
+        expect_trains_as_one_rank(plan);
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << error.what();
+      }
+    }
+  }
+
+ private:
+  static void expect_trains_as_one_rank(const specs::Plan& plan) {
+    const std::int64_t ranks = plan.placement.pipeline_ranks() * plan.placement.stages.front().mesh.ranks();
+    const std::vector<double> found = losses_of_plan(*pool_, specs::write_plan(plan), ranks);
+    const std::vector<double> expected =
+        losses_of_plan(*pool_, specs::write_plan(planner::single_rank(plan)), 1);
+    ASSERT_EQ(found.size(), expected.size());
+    const specs::Precision precision = plan.inputs.training.precision;
+    const bool wide = precision == specs::Precision::fp64 || precision == specs::Precision::fp32;
+    double most = 0;
+    for (std::size_t step = 0; step < found.size(); ++step) {
+      ASSERT_TRUE(std::isfinite(found[step]));
+      most = std::max(most, std::abs(found[step] - expected[step]) / (wide ? expected[step] : 1));
+    }
+    std::printf("%.1e  %s\n", most, planner::describe(plan).c_str());
+    std::fflush(stdout);
+    EXPECT_LE(most, bar_of(precision));
+  }
+};
+
+class NightlyStackProfile : public StackProfile {};
+
+TEST_F(StackProfile, PlansDrawnFromItsWholeSpaceTrainAsOneRank) { expect_plans_train_as_one_rank(1, 80); }
+
+TEST_F(NightlyStackProfile, AThousandPlansDrawnFromItsWholeSpaceTrainAsOneRank) {
+  expect_plans_train_as_one_rank(2, 1000);
+}
+
+}  // namespace
+}  // namespace runtime
