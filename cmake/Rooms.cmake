@@ -83,7 +83,7 @@ function(dsplan_tests name)
     set_tests_properties(${name} PROPERTIES ${properties} LABELS ${label_everyday})
     add_test(NAME ${name}.nightly COMMAND ${name} "--gtest_filter=Nightly*"
              WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
-    set_tests_properties(${name}.nightly PROPERTIES ${properties} LABELS ${label_nightly} TIMEOUT 14400)
+    set_tests_properties(${name}.nightly PROPERTIES ${properties} LABELS ${label_nightly} TIMEOUT 43200)
   else()
     foreach(kind IN ITEMS everyday nightly)
       set(filter "-Nightly*")
