@@ -149,11 +149,19 @@ QuickCost Estimator::quick_memory(const specs::RegularPlacement& placement) cons
   const JobShape job = job_shape(inputs, placement);
   QuickCost quick;
   for (const RankRun& run : cut_of(placement).ranks) {
-    const RankMemory memory = rank_memory(inputs, rank_load(job, costs, run.counts, shards, run.first_rank,
-                                                            placement.tensor, inputs.model.tied_embeddings));
-    quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
-    quick.peak_host_bytes_per_node =
-        std::max(quick.peak_host_bytes_per_node, whole_bytes(memory.host_total() * inputs.devices_per_node));
+    RankLoad load = rank_load(job, costs, run.counts, shards, run.first_rank, placement.tensor,
+                              inputs.model.tied_embeddings);
+    load.chunks = run.chunks;
+    // Where every moment is followed, what arrives counts too, and the first of alike ranks need not be the
+    // fullest.
+    const std::int64_t ranks = inputs.profile.memory == MemoryRules::dsrun ? run.ranks : 1;
+    for (std::int64_t rank = 0; rank < ranks; ++rank) {
+      load.pipeline_rank = static_cast<double>(run.first_rank + rank);
+      const RankMemory memory = rank_memory(inputs, load);
+      quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
+      quick.peak_host_bytes_per_node = std::max(quick.peak_host_bytes_per_node,
+                                                whole_bytes(memory.host_total() * inputs.devices_per_node));
+    }
   }
   return quick;
 }
@@ -267,6 +275,7 @@ std::int64_t output_tensor_of(const specs::PipelineStage& stage) {
 
 /// One pipeline rank: its stages share its devices and, but for their units, its treatment.
 struct PricedRank {
+  std::vector<UnitCounts> chunks;  ///< of each of its stages; empty with one
   const specs::PipelineStage* representative = nullptr;
   UnitCounts counts;
   TermSeconds terms{};
@@ -310,6 +319,7 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
     const LayerCosts& costs = state_->layer(group, key_of(stage));
     const UnitCounts counts = unit_counts(inputs.model, stage);
     rank.counts += counts;
+    if (placement.virtual_stages > 1) rank.chunks.push_back(counts);
     rank.flops += rank_flops(costs, counts);
     priced.seconds.stages.push_back(
         placed_stage_seconds(inputs, costs, counts, shard_key(placement, stage), micro_batch, &rank.terms));
@@ -381,6 +391,7 @@ std::vector<Estimator::RankMemoryOfGroup> Estimator::memory_of_ranks(const specs
                               shard_key(placement, stage), static_cast<std::int64_t>(rank),
                               output_tensor_of(stage), groups.at(group).model.tied_embeddings);
     load.tensor = static_cast<double>(stage.mesh.tensor);
+    load.chunks = priced.ranks[rank].chunks;
     memories.push_back({group, static_cast<std::int64_t>(rank), rank_memory(groups.at(group), load)});
   }
   return memories;

@@ -49,6 +49,9 @@ class LayerPricer {
     degrees_.embedding_tensor = treated(key.modules.embedding_tensor);
     token_parallel_ = key.modules.output_mode == specs::OutputLayerMode::token_parallel;
     degrees_.output_tensor = token_parallel_ ? 1 : treated(key.modules.output_tensor);
+    // In this project's runtime a tied table lies as the output layer needs it.
+    if (token_parallel_ && inputs.model.tied_embeddings && inputs.profile.memory == MemoryRules::dsrun)
+      degrees_.embedding_tensor = 1;
     degrees_.expert = key.expert;
     degrees_.expert_tensor = key.expert_tensor;
   }

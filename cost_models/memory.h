@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "cost_models/cost_inputs.h"
 #include "cost_models/layer_cost.h"
@@ -34,7 +35,8 @@ struct RankMemory {
 
 /// One rank of a pipeline rank, as the memory formulas see it.
 struct RankLoad {
-  UnitCounts counts;  ///< of all virtual stages together
+  UnitCounts counts;               ///< of all virtual stages together
+  std::vector<UnitCounts> chunks;  ///< of each virtual stage; empty: they are equal
   RankParameters parameters;
   ShardKey shards;
   PipelineShape pipeline;

@@ -7,9 +7,12 @@
 namespace cost_models {
 namespace {
 
+bool alike(const StageRun& a, const StageRun& b) { return a.counts == b.counts; }
+bool alike(const RankRun& a, const RankRun& b) { return a.counts == b.counts && a.chunks == b.chunks; }
+
 template <class Run>
 void extend(std::vector<Run>& runs, const Run& next, std::int64_t Run::*length) {
-  if (!runs.empty() && runs.back().counts == next.counts)
+  if (!runs.empty() && alike(runs.back(), next))
     ++(runs.back().*length);
   else
     runs.push_back(next);
@@ -40,14 +43,16 @@ void fetch_parameters(const CostInputs& inputs, const LayerCosts& costs, const U
 
 PipelineCut pipeline_cut(const specs::ModelSpec& model, const specs::Placement& placement) {
   PipelineCut cut;
-  std::vector<UnitCounts> of_rank(static_cast<std::size_t>(placement.pipeline_ranks()));
+  std::vector<RankRun> of_rank(static_cast<std::size_t>(placement.pipeline_ranks()));
   for (const specs::PipelineStage& stage : placement.stages) {
     const UnitCounts counts = unit_counts(model, stage);
-    of_rank.at(static_cast<std::size_t>(stage.pipeline_rank)) += counts;
+    RankRun& rank = of_rank.at(static_cast<std::size_t>(stage.pipeline_rank));
+    rank.counts += counts;
+    rank.first_rank = stage.pipeline_rank;
+    if (placement.virtual_stages > 1) rank.chunks.push_back(counts);
     extend(cut.stages, {counts, 1}, &StageRun::stages);
   }
-  for (std::size_t rank = 0; rank < of_rank.size(); ++rank)
-    extend(cut.ranks, {of_rank[rank], static_cast<std::int64_t>(rank), 1}, &RankRun::ranks);
+  for (const RankRun& rank : of_rank) extend(cut.ranks, rank, &RankRun::ranks);
   return cut;
 }
 

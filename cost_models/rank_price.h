@@ -21,6 +21,7 @@ struct JobShape {
 /// A run of pipeline ranks with equal work. `first_rank` is the one that keeps the most activations.
 struct RankRun {
   UnitCounts counts;
+  std::vector<UnitCounts> chunks;  ///< of each of its stages; empty with one
   std::int64_t first_rank = 0;
   std::int64_t ranks = 1;
   bool operator==(const RankRun&) const = default;

@@ -97,6 +97,7 @@ UnitCounts& UnitCounts::operator+=(const UnitCounts& other) {
   output |= other.output;
   recomputed_modules |= other.recomputed_modules;
   checkpoint_layers = std::max(checkpoint_layers, other.checkpoint_layers);
+  begins_in_layer |= other.begins_in_layer;
   return *this;
 }
 
@@ -113,6 +114,10 @@ UnitCounts unit_counts(const specs::ModelSpec& model, const specs::UnitRange& un
   counts.embedding = kinds.embedding;
   counts.output = kinds.output;
   counts.recomputed_modules = mode == specs::Recomputation::selective ? recomputed_modules : 0;
+  const std::int64_t blocks = specs::block_count(model);
+  counts.begins_in_layer = units.first > specs::embedding_unit() &&
+                           units.first < specs::output_unit(blocks) &&
+                           units.first % 2 == specs::feed_forward_unit(0) % 2;
   return counts;
 }
 
@@ -131,6 +136,7 @@ UnitCounts unit_counts(const specs::ModelSpec& model, const specs::PipelineStage
     if (end == touched) part.end = stage.units.end;
     UnitCounts run_counts = unit_counts(model, part, run.mode, run.modules);
     run_counts.checkpoint_layers = static_cast<double>(run.block_layers);
+    run_counts.begins_in_layer = done == 0 && run_counts.begins_in_layer;
     counts += run_counts;
     done = end;
     if (done == touched) break;

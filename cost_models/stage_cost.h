@@ -29,6 +29,7 @@ struct UnitCounts {
   bool output = false;
   std::uint32_t recomputed_modules = 0;  ///< of the selectively recomputed layers; 0: core attention
   double checkpoint_layers = 1;          ///< full recomputation: layers from one checkpoint to the next
+  bool begins_in_layer = false;          ///< with the feed-forward half of its first layer
 
   double attentions() const { return total(encoder_attention) + total(attention); }
   double feed_forwards() const { return total(feed_forward); }

@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "runtime/monitor/memory_class.h"
+#include "runtime/monitor/tensor_memory.h"
 
 namespace runtime {
 
@@ -24,16 +25,21 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
     const MemoryClassScope scope(specs::MemoryClass::recomputation_working_set);
     node->save_for_backward({x});
     node->saved_data["body"] = at::IValue::make_capsule(body);
-    return body->function(x, false);
+    const at::Tensor output = body->function(x, false);
+    retag(output.storage().data_ptr(), specs::MemoryClass::recomputation_checkpoints);
+    return output;
   }
 
   static torch::autograd::variable_list backward(torch::autograd::AutogradContext* node,
                                                  torch::autograd::variable_list gradients) {
-    const MemoryClassScope scope(specs::MemoryClass::recomputation_working_set);
     const at::Tensor x = node->get_saved_variables()[0].detach().requires_grad_();
     const auto body = c10::static_intrusive_pointer_cast<Body>(node->saved_data["body"].toCapsule());
     const at::AutoGradMode with_gradients(true);
-    const at::Tensor output = body->function(x, true);
+    at::Tensor output;
+    {
+      const MemoryClassScope scope(specs::MemoryClass::recomputation_working_set);
+      output = body->function(x, true);
+    }
     torch::autograd::backward({output}, {gradients[0]});
     return {x.grad(), at::Tensor()};
   }

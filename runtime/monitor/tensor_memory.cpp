@@ -56,6 +56,20 @@ class CountingAllocator final : public c10::Allocator {
     default_copy_data(destination, source, bytes);
   }
 
+  void retag(const c10::DataPtr& memory, specs::MemoryClass memory_class) {
+    if (memory.get() == nullptr || memory.get_deleter() != &release) return;
+    char* const base = static_cast<char*>(memory.get()) - sizeof(Header);
+    Header header;
+    std::memcpy(&header, base, sizeof(header));
+    const auto bytes = static_cast<std::int64_t>(header.bytes);
+    const std::lock_guard lock(mutex_);
+    MemoryCount& count = header.on_host ? memory_.host : memory_;
+    count.current_bytes_of[class_index(header.memory_class)] -= bytes;
+    count.current_bytes_of[class_index(memory_class)] += bytes;
+    header.memory_class = memory_class;
+    std::memcpy(base, &header, sizeof(header));
+  }
+
   TensorMemory read() {
     const std::lock_guard lock(mutex_);
     return memory_;
@@ -123,6 +137,10 @@ void install_counting_allocator() {
     keep_freed_memory();
     c10::SetCPUAllocator(&CountingAllocator::instance(), /*priority=*/100);
   });
+}
+
+void retag(const c10::DataPtr& memory, specs::MemoryClass memory_class) {
+  CountingAllocator::instance().retag(memory, memory_class);
 }
 
 TensorMemory tensor_memory() { return CountingAllocator::instance().read(); }

@@ -9,6 +9,10 @@
 
 #include "specs/plan/cost_breakdown.h"
 
+namespace c10 {
+class DataPtr;
+}
+
 namespace runtime {
 
 inline constexpr std::size_t memory_classes = specs::EnumNames<specs::MemoryClass>::names.size();
@@ -40,6 +44,9 @@ struct TensorMemory : MemoryCount {
 void install_counting_allocator();
 
 TensorMemory tensor_memory();
+
+/// Gives the memory of a storage another class from here on, where it is counted.
+void retag(const c10::DataPtr& memory, specs::MemoryClass memory_class);
 
 /// The peaks count anew from what is allocated now.
 void reset_peak_tensor_memory();

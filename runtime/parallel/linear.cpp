@@ -47,7 +47,8 @@ struct Linear::Function : torch::autograd::Function<Linear::Function> {
                                                  torch::autograd::variable_list gradients) {
     const auto* layer = reinterpret_cast<const Linear*>(node->saved_data["layer"].toInt());
     auto* context = reinterpret_cast<ForwardContext*>(node->saved_data["context"].toInt());
-    const at::Tensor x = node->get_saved_variables()[0];
+    // A weight gradient that waits must not keep the graph, and with it the stage's input.
+    const at::Tensor x = node->get_saved_variables()[0].detach();
     return {layer->backpropagate(x, gradients[0].contiguous(), *context), at::Tensor(), at::Tensor()};
   }
 };

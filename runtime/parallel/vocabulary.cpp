@@ -141,7 +141,7 @@ struct VocabularyLoss::Function : torch::autograd::Function<VocabularyLoss::Func
     const auto* layer = reinterpret_cast<const VocabularyLoss*>(node->saved_data["layer"].toInt());
     auto* context = reinterpret_cast<ForwardContext*>(node->saved_data["context"].toInt());
     const torch::autograd::variable_list saved = node->get_saved_variables();
-    return {layer->backpropagate(saved[0], saved[1], *context), at::Tensor(), at::Tensor()};
+    return {layer->backpropagate(saved[0].detach(), saved[1], *context), at::Tensor(), at::Tensor()};
   }
 };
 

@@ -142,6 +142,7 @@ void PipelineExecutor::forward(Key key) {
 
 void PipelineExecutor::backward(Key key, bool defer_weights) {
   const c10::AutoGradMode no_graph(false);
+  const MemoryClassScope scope(specs::MemoryClass::workspace);
   const StageModel& stage = *stages_[static_cast<std::size_t>(key.first)];
   Passage& passage = passages_.at(key);
   passage.context.weight_gradients.deferring = defer_weights;
@@ -165,6 +166,7 @@ void PipelineExecutor::backward(Key key, bool defer_weights) {
 
 void PipelineExecutor::weight_gradient(Key key) {
   const c10::AutoGradMode no_graph(false);
+  const MemoryClassScope scope(specs::MemoryClass::workspace);
   passages_.at(key).context.weight_gradients.flush();
 }
 
