@@ -122,7 +122,7 @@ TEST_F(MemoryMatrix, EveryFeatureAloneHoldsWhatIsPredicted) {
   expect_all_predicted(numerics::single_placements(capabilities()));
 }
 
-TEST_F(MemoryMatrix, PairsOfFeaturesHoldWhatIsPredicted) {
+TEST_F(NightlyMemoryMatrix, PairsOfFeaturesHoldWhatIsPredicted) {
   expect_all_predicted(numerics::paired_placements(capabilities(), 1));
 }
 
