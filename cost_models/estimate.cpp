@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <mutex>
-#include <shared_mutex>
-#include <unordered_map>
 
 #include "cost_models/flops.h"
 #include "cost_models/goodput.h"
+#include "cost_models/memo.h"
 #include "cost_models/rank_price.h"
 #include "cost_models/storage.h"
+#include "cost_models/time_account.h"
 
 namespace cost_models {
 namespace {
@@ -33,30 +32,6 @@ std::size_t hash_value(const CutKey& key) {
       static_cast<std::size_t>(key.schedule) * 4 + static_cast<std::size_t>(key.recomputation);
   return (packed ^ (static_cast<std::size_t>(key.modules) << 40)) * 0x9E3779B97F4A7C15ull;
 }
-
-/// Remembers what was once computed; entries never move or change.
-template <class Key, class Value>
-class Memo {
- public:
-  template <class Make>
-  const Value& get(const Key& key, Make make) {
-    {
-      const std::shared_lock lock(mutex_);
-      const auto found = values_.find(key);
-      if (found != values_.end()) return found->second;
-    }
-    Value value = make();
-    const std::unique_lock lock(mutex_);
-    return values_.emplace(key, std::move(value)).first->second;
-  }
-
- private:
-  struct Hash {
-    std::size_t operator()(const Key& key) const { return hash_value(key); }
-  };
-  std::shared_mutex mutex_;
-  std::unordered_map<Key, Value, Hash> values_;
-};
 
 std::int64_t whole_bytes(double bytes) { return static_cast<std::int64_t>(std::llround(bytes)); }
 
@@ -192,81 +167,11 @@ void add_memory(const RankMemory& memory, std::int64_t pipeline_rank, double dev
       std::max(breakdown.peak_nvme_bytes_per_node, whole_bytes(memory.nvme * devices_per_node));
 }
 
-/// The critical path of the job, and each rank's own step, term by term.
-class TimeAccount {
- public:
-  TimeAccount(const StepSeconds& step, double micro_batches, std::vector<specs::TimeEntry>& entries)
-      : step_(step), micro_batches_(micro_batches), entries_(entries) {}
-
-  void add_rank(std::int64_t pipeline_rank, const StepEndSeconds& end, const TermSeconds& terms,
-                double flops) {
-    first_of_rank_ = entries_.size();
-    double accounted = 0;
-    for (std::size_t i = 0; i < time_terms; ++i) {
-      if (terms[i] == 0) continue;
-      const TimeTerm term = specs::EnumNames<TimeTerm>::names[i].first;
-      const double of_flops = is_product(term) ? flops * terms[i] / product_seconds(terms) : 0;
-      add(pipeline_rank, term, terms[i] * micro_batches_, of_flops * micro_batches_);
-      accounted += terms[i] * micro_batches_;
-    }
-    add(pipeline_rank, TimeTerm::pipeline_transfer, step_.transfer);
-    accounted += step_.transfer;
-    accounted += add_end(pipeline_rank, end);
-    add(pipeline_rank, TimeTerm::fixed_overhead, step_.fixed);
-    accounted += step_.fixed;
-    // What rounding leaves of a rank that never waits is no bubble.
-    const double bubble = step_.total() - accounted;
-    if (bubble > 1e-12 * step_.total()) add(pipeline_rank, TimeTerm::pipeline_bubble, bubble);
-  }
-
- private:
-  static bool is_product(TimeTerm term) {
-    return term == TimeTerm::attention || term == TimeTerm::feed_forward || term == TimeTerm::output_layer;
-  }
-  static double product_seconds(const TermSeconds& terms) {
-    return at(terms, TimeTerm::attention) + at(terms, TimeTerm::feed_forward) +
-           at(terms, TimeTerm::output_layer);
-  }
-  double add_end(std::int64_t pipeline_rank, const StepEndSeconds& end) {
-    add(pipeline_rank, TimeTerm::gradient_reduction, end.gradient_reduction);
-    add(pipeline_rank, TimeTerm::parameter_gather, end.parameter_gather);
-    add(pipeline_rank, TimeTerm::optimizer_update, end.optimizer_update);
-    add(pipeline_rank, TimeTerm::offload_transfer, end.offload_transfer);
-    return end.total();
-  }
-  void add(std::int64_t pipeline_rank, TimeTerm term, double seconds, double flops = 0) {
-    if (seconds == 0) return;
-    for (std::size_t i = first_of_rank_; i < entries_.size(); ++i) {
-      specs::TimeEntry& same = entries_[i];
-      if (same.term != term) continue;
-      same.exposed_seconds += seconds;
-      same.busy_seconds += seconds;
-      same.flops += flops;
-      return;
-    }
-    specs::TimeEntry entry;
-    entry.term = term;
-    entry.pipeline_rank = pipeline_rank;
-    entry.exposed_seconds = entry.busy_seconds = seconds;
-    entry.flops = flops;
-    entries_.push_back(entry);
-  }
-
-  const StepSeconds& step_;
-  double micro_batches_;
-  std::vector<specs::TimeEntry>& entries_;
-  std::size_t first_of_rank_ = 0;
-};
-
 double rank_flops(const LayerCosts& costs, const UnitCounts& counts) {
   return total(counts.encoder_attention) * costs.encoder_attention.flops +
          total(counts.attention) * costs.attention.flops + counts.feed_forwards() * costs.feed_forward.flops +
          counts.mixtures() * costs.mixture.flops + (counts.output ? costs.output.flops : 0);
 }
-
-}  // namespace
-
-namespace {
 
 std::int64_t output_tensor_of(const specs::PipelineStage& stage) {
   if (stage.modules.output_mode == specs::OutputLayerMode::token_parallel) return 1;

@@ -42,6 +42,7 @@ const std::vector<Room>& rooms() {
       {"tests/memory", {"tests", "runtime", "cost_models", "specs"}, true},
       {"tests/numerics", {"tests", "runtime", "specs"}, true},
       {"tests/outside_reference", {"tests", "runtime", "specs"}, true},
+      {"tests/stack_profile", {"tests", "runtime", "planner", "cost_models", "specs"}, true},
       {"tests/cli/dsplan", {"tests", "cli", "planner", "cost_models", "specs"}},
       {"tests/cli/dsrun", {"tests", "cli", "runtime", "specs"}, true},
       {"tests", {"tests", "cli", "planner", "cost_models", "specs"}},
