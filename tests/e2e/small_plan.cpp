@@ -27,6 +27,7 @@ specs::ModelSpec small_model(const SmallPlan& small) {
   model.vocabulary = 256;
   model.vocabulary_multiple = 128;
   model.positions = 32;
+  model.tied_embeddings = small.tied;
   return model;
 }
 

@@ -25,6 +25,7 @@ struct SmallPlan {
   specs::Precision precision = specs::Precision::fp32;
   std::int64_t offload_eighths = 0;  ///< of the optimizer's state, to the host
   bool delayed_update = false;
+  bool tied = true;  ///< the embedding is the output layer's table, too
   double initial_loss_scale = 65536;
   double minimum_loss_scale = 1;
   bool diverges = false;  ///< a step so large that the weights overflow
