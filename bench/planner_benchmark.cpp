@@ -8,11 +8,11 @@
 #include <benchmark/benchmark.h>
 
 #include "cost_models/estimate.h"
-#include "planner/branch_and_bound.h"
-#include "planner/plan_experiment.h"
-#include "planner/pricing.h"
+#include "planner/plan/plan_experiment.h"
+#include "planner/pricing/pricing.h"
+#include "planner/search/branch_and_bound.h"
 #include "planner/simulate/placement_simulation.h"
-#include "planner/space.h"
+#include "planner/space/space.h"
 #include "specs/language/catalog.h"
 #include "specs/language/read_experiment.h"
 #include "specs/plan/plan_json.h"

@@ -13,7 +13,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/plan_experiment.h"
+#include "planner/plan/plan_experiment.h"
 #include "specs/language/read_experiment.h"
 
 namespace {

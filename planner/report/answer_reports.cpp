@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "planner/certificate.h"
+#include "planner/certificate/certificate.h"
 #include "planner/report/cost_tables.h"
 #include "planner/report/plan_report.h"
 

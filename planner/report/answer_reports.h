@@ -1,9 +1,9 @@
 // Reports of answers that are not a plan: nothing fits, the space itself, the price of one placement.
 #pragma once
 
-#include "planner/plan_experiment.h"
+#include "planner/plan/plan_experiment.h"
 #include "planner/report/report.h"
-#include "planner/space.h"
+#include "planner/space/space.h"
 #include "specs/plan/plan.h"
 
 namespace planner {

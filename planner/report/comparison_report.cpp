@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "planner/cost_difference.h"
+#include "planner/plan/cost_difference.h"
 #include "planner/report/layout_words.h"
 #include "specs/language/write_experiment.h"
 

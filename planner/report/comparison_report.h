@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "planner/questions/why_not.h"
 #include "planner/report/report.h"
-#include "planner/why_not.h"
 #include "specs/plan/plan.h"
 
 namespace planner {

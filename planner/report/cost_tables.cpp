@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost_difference.h"
+#include "planner/plan/cost_difference.h"
 #include "planner/report/layout_words.h"
 
 namespace planner {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "planner/questions/sensitivity.h"
 #include "planner/report/report.h"
-#include "planner/sensitivity.h"
 #include "specs/plan/plan.h"
 
 namespace planner {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "planner/report/quantity.h"
+#include "planner/wording/quantity.h"
 
 namespace planner {
 namespace {

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "cost_models/parameters.h"
-#include "planner/cost_difference.h"
+#include "planner/plan/cost_difference.h"
 #include "planner/report/cost_tables.h"
 #include "planner/report/layout_words.h"
 

@@ -7,7 +7,7 @@
 #include <variant>
 #include <vector>
 
-#include "planner/report/quantity.h"
+#include "planner/wording/quantity.h"
 
 namespace planner {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "planner/questions/sweep.h"
 #include "planner/report/report.h"
-#include "planner/sweep.h"
 
 namespace planner {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "cost_models/parameters.h"
-#include "planner/cost_difference.h"
+#include "planner/plan/cost_difference.h"
 #include "planner/report/layout_words.h"
 
 namespace planner {

@@ -1,8 +1,8 @@
 // `dsplan verify`: what was checked and what does not hold.
 #pragma once
 
+#include "planner/certificate/verify_certificate.h"
 #include "planner/report/report.h"
-#include "planner/verify_certificate.h"
 
 namespace planner {
 

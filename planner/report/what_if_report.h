@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "planner/questions/what_if.h"
 #include "planner/report/report.h"
-#include "planner/what_if.h"
 
 namespace planner {
 

@@ -18,8 +18,9 @@ struct Room {
 };
 
 /// The arrows of the house: specs <- cost_models <- planner <- cli/dsplan; specs <- runtime <- cli/dsrun.
-/// Within specs: diagnostics, catalog <- schedule <- language <- plan <- interchange. Benchmarks and tests of
-/// whole programs may look anywhere on their side.
+/// Within specs: diagnostics, catalog <- schedule <- language <- plan <- interchange. Within planner: wording
+/// <- space <- pricing <- search <- certificate <- plan <- questions <- report. Benchmarks and tests of whole
+/// programs may look anywhere on their side.
 const std::vector<Room>& rooms() {
   static const std::vector<Room> all{
       {"specs/diagnostics", {"specs/diagnostics"}},
@@ -30,6 +31,20 @@ const std::vector<Room>& rooms() {
        {"specs/plan", "specs/language", "specs/schedule", "specs/catalog", "specs/diagnostics"}},
       {"specs/interchange", {"specs"}},
       {"cost_models", {"cost_models", "specs"}},
+      {"planner/wording", {"planner/wording", "cost_models", "specs"}},
+      {"planner/space", {"planner/space", "planner/wording", "cost_models", "specs"}},
+      {"planner/pricing", {"planner/pricing", "planner/space", "cost_models", "specs"}},
+      {"planner/search", {"planner/search", "planner/pricing", "planner/space", "cost_models", "specs"}},
+      {"planner/certificate",
+       {"planner/certificate", "planner/search", "planner/pricing", "planner/space", "planner/wording",
+        "cost_models", "specs"}},
+      {"planner/plan",
+       {"planner/plan", "planner/certificate", "planner/search", "planner/pricing", "planner/space",
+        "planner/wording", "cost_models", "specs"}},
+      {"planner/questions",
+       {"planner/questions", "planner/plan", "planner/certificate", "planner/search", "planner/pricing",
+        "planner/space", "planner/wording", "cost_models", "specs"}},
+      {"planner/simulate", {"planner/simulate", "planner/wording", "cost_models", "specs"}},
       {"planner", {"planner", "cost_models", "specs"}},
       {"runtime", {"runtime", "specs"}, true},
       {"cli", {"cli", "specs/diagnostics"}},

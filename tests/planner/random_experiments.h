@@ -5,7 +5,7 @@
 #include <random>
 #include <stdexcept>
 
-#include "planner/space.h"
+#include "planner/space/space.h"
 #include "specs/language/catalog.h"
 #include "specs/language/read_experiment.h"
 

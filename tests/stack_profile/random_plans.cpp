@@ -9,9 +9,9 @@
 #include <fmt/format.h>
 
 #include "cost_models/estimate.h"
-#include "planner/plan_assembly.h"
-#include "planner/written_out_choices.h"
-#include "planner/written_out_space.h"
+#include "planner/plan/plan_assembly.h"
+#include "planner/space/written_out_choices.h"
+#include "planner/space/written_out_space.h"
 #include "specs/language/catalog.h"
 #include "specs/language/read_experiment.h"
 

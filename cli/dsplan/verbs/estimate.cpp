@@ -8,10 +8,10 @@
 
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/verbs/verbs.h"
-#include "planner/module_treatments.h"
-#include "planner/price_placement.h"
+#include "planner/plan/price_placement.h"
 #include "planner/report/answer_reports.h"
 #include "planner/report/model_report.h"
+#include "planner/space/module_treatments.h"
 #include "specs/interchange/hugging_face.h"
 #include "specs/plan/plan_json.h"
 

@@ -5,8 +5,8 @@
 
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/verbs/verbs.h"
+#include "planner/questions/sensitivity.h"
 #include "planner/report/explain_report.h"
-#include "planner/sensitivity.h"
 
 namespace cli {
 namespace {

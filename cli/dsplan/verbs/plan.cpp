@@ -8,10 +8,10 @@
 #include "cli/dsplan/stop_on_signal.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "cost_models/estimate.h"
-#include "planner/plan_experiment.h"
+#include "planner/plan/plan_experiment.h"
 #include "planner/report/answer_reports.h"
 #include "planner/report/plan_report.h"
-#include "planner/space.h"
+#include "planner/space/space.h"
 #include "specs/language/catalog.h"
 #include "specs/plan/plan_json.h"
 

@@ -5,8 +5,8 @@
 
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/verbs/verbs.h"
+#include "planner/certificate/verify_certificate.h"
 #include "planner/report/verification_report.h"
-#include "planner/verify_certificate.h"
 
 namespace cli {
 namespace {

@@ -1,5 +1,5 @@
 // dsplan what-if SPEC --set …: the changed experiment beside the base, replanned and not.
-#include "planner/what_if.h"
+#include "planner/questions/what_if.h"
 
 #include <memory>
 

@@ -1,5 +1,5 @@
 // dsplan why-not PLAN --set tensor=16 …: the constraint that excludes a placement, or what it costs more.
-#include "planner/why_not.h"
+#include "planner/questions/why_not.h"
 
 #include <memory>
 

@@ -7,10 +7,10 @@
 
 #include <fmt/format.h>
 
-#include "planner/cost_difference.h"
+#include "planner/plan/cost_difference.h"
 #include "planner/report/cost_tables.h"
 #include "planner/report/page/html.h"
-#include "planner/report/quantity.h"
+#include "planner/wording/quantity.h"
 
 namespace planner {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/pareto_front.h"
+#include "planner/questions/pareto_front.h"
 #include "planner/simulate/placement_simulation.h"
 #include "specs/plan/plan.h"
 

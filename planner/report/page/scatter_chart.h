@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planner/report/quantity.h"
+#include "planner/wording/quantity.h"
 
 namespace planner {
 

@@ -8,8 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "planner/report/page/html.h"
-#include "planner/report/quantity.h"
 #include "planner/simulate/rank_usage.h"
+#include "planner/wording/quantity.h"
 
 namespace planner {
 namespace {

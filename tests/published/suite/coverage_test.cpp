@@ -12,10 +12,10 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/estimate.h"
-#include "planner/exhaustive_search.h"
-#include "planner/legality.h"
-#include "planner/pricing.h"
-#include "planner/space.h"
+#include "planner/pricing/pricing.h"
+#include "planner/search/exhaustive_search.h"
+#include "planner/space/legality.h"
+#include "planner/space/space.h"
 #include "specs/language/catalog.h"
 #include "tests/published/fit.h"
 #include "tests/published/read_runs.h"

@@ -1,0 +1,271 @@
+#include "planner/certificate/claimed_region.h"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+namespace planner {
+namespace {
+
+using specs::OffloadDevice;
+using specs::OffloadTreatment;
+using specs::RegularPlacement;
+
+constexpr std::array<std::string_view, 7> mesh_dimensions{"tensor", "context",       "pipeline",  "data",
+                                                          "expert", "expert_tensor", "axis_order"};
+constexpr std::array<std::string_view, 9> inner_dimensions{
+    "micro_batch",       "schedule",           "sequence_parallel",   "recomputation", "zero_stage",
+    "offload_optimizer", "offload_parameters", "offload_activations", "local_steps"};
+
+std::string text(const OffloadTreatment& treatment) {
+  if (treatment.device == OffloadDevice::none) return "none";
+  return fmt::format("{}/{}", specs::name_of(treatment.device), treatment.eighths);
+}
+std::string text(const WrittenOutSchedule& schedule) {
+  std::string name(specs::name_of(schedule.first));
+  return schedule.second > 1 ? fmt::format("{}/{}", name, schedule.second) : name;
+}
+std::string text(const specs::ZeroTreatment& zero) {
+  std::string stage = std::to_string(zero.stage);
+  return zero.scope == specs::ShardScope::world ? stage
+                                                : stage + "/" + std::string(specs::name_of(zero.scope));
+}
+std::string text(bool on) { return on ? "true" : "false"; }
+std::string text(std::int64_t number) { return std::to_string(number); }
+std::string text(specs::Recomputation mode) { return std::string(specs::name_of(mode)); }
+
+template <class Value>
+const Value& any_of(const std::vector<Value>& values, std::mt19937_64& random) {
+  return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
+}
+bool any_of(const std::vector<bool>& values, std::mt19937_64& random) {
+  return values[std::uniform_int_distribution<std::size_t>(0, values.size() - 1)(random)];
+}
+
+}  // namespace
+
+std::string certificate_value(const RegularPlacement& member, std::string_view dimension) {
+  if (dimension == "tensor") return text(member.tensor);
+  if (dimension == "context") return text(member.context);
+  if (dimension == "pipeline") return text(member.pipeline);
+  if (dimension == "data") return text(member.data);
+  if (dimension == "expert") return text(member.expert);
+  if (dimension == "expert_tensor") return text(member.expert_tensor);
+  if (dimension == "axis_order") return specs::to_string(member.order);
+  if (dimension == "micro_batch") return text(member.micro_batch);
+  if (dimension == "schedule") return text(WrittenOutSchedule{member.schedule, member.virtual_stages});
+  if (dimension == "sequence_parallel") return text(member.sequence_parallel);
+  if (dimension == "recomputation") return text(member.recomputation);
+  if (dimension == "zero_stage") return text(member.zero);
+  if (dimension == "offload_optimizer") return text(member.offload.optimizer);
+  if (dimension == "offload_parameters") return text(member.offload.parameters);
+  if (dimension == "offload_activations") return text(member.offload.activations);
+  return text(member.local_steps);
+}
+
+ClaimedRegion::ClaimedRegion(const specs::CertificateRegion& region, const WrittenOutSpace& space,
+                             std::int64_t global_batch, const WrittenOutChoices* choices)
+    : claim_(region), choices_(choices), space_(space), global_batch_(global_batch) {
+  for (const specs::RegionDimension& dimension : region.dimensions)
+    values_[dimension.dimension] = dimension.values;
+  for (std::size_t index = 0; index < space.meshes().size(); ++index) {
+    const WrittenOutMesh& mesh = space.meshes()[index];
+    const bool inside = std::all_of(values_.begin(), values_.end(), [&](const auto& entry) {
+      const bool of_mesh =
+          std::find(mesh_dimensions.begin(), mesh_dimensions.end(), entry.first) != mesh_dimensions.end();
+      return !of_mesh || admits(entry.first, certificate_value(mesh.corner, entry.first));
+    });
+    if (!inside) continue;
+    const Count count = count_of_mesh(mesh);
+    if (count == 0) continue;
+    members_ += count;
+    meshes_.push_back(index);
+    up_to_.push_back(members_);
+  }
+}
+
+std::vector<std::string> ClaimedRegion::unknown_dimensions() const {
+  std::vector<std::string> unknown;
+  for (const auto& [name, values] : values_)
+    if (std::find(mesh_dimensions.begin(), mesh_dimensions.end(), name) == mesh_dimensions.end() &&
+        std::find(inner_dimensions.begin(), inner_dimensions.end(), name) == inner_dimensions.end())
+      unknown.push_back(name);
+  return unknown;
+}
+
+bool ClaimedRegion::admits(std::string_view dimension, const std::string& value) const {
+  const auto found = values_.find(dimension);
+  return found == values_.end() ||
+         std::find(found->second.begin(), found->second.end(), value) != found->second.end();
+}
+
+bool ClaimedRegion::holds(const RegularPlacement& member) const {
+  return std::all_of(values_.begin(), values_.end(), [&](const auto& entry) {
+    return std::find(entry.second.begin(), entry.second.end(), certificate_value(member, entry.first)) !=
+           entry.second.end();
+  });
+}
+
+std::vector<WrittenOutSchedule> ClaimedRegion::schedules(std::int64_t pipeline,
+                                                         std::int64_t accumulation) const {
+  std::vector<WrittenOutSchedule> all = space_.schedules(pipeline, accumulation);
+  std::erase_if(all, [&](const WrittenOutSchedule& schedule) { return !admits("schedule", text(schedule)); });
+  return all;
+}
+
+std::vector<OffloadTreatment> ClaimedRegion::offload(OffloadedPart part,
+                                                     const specs::ZeroTreatment& zero) const {
+  static constexpr std::array<std::string_view, 3> names{"offload_optimizer", "offload_parameters",
+                                                         "offload_activations"};
+  std::vector<OffloadTreatment> all = space_.offload(part, zero);
+  std::erase_if(all, [&](const OffloadTreatment& treatment) {
+    return !admits(names[static_cast<std::size_t>(part)], text(treatment));
+  });
+  return all;
+}
+
+/// Of one micro-batch and schedule.
+std::size_t ClaimedRegion::treatments(const RegularPlacement& mesh) const {
+  std::size_t kinds = 0, shards = 0;
+  for (const bool on : space_.sequence_parallel(mesh)) kinds += admits("sequence_parallel", text(on)) ? 1 : 0;
+  std::size_t recomputed = 0;
+  for (const specs::Recomputation mode : space_.recomputations())
+    recomputed += admits("recomputation", text(mode)) ? 1 : 0;
+  for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
+    if (!admits("zero_stage", text(zero))) continue;
+    std::size_t steps = 0;
+    for (const std::int64_t count : space_.local_steps(mesh, zero))
+      steps += admits("local_steps", text(count)) ? 1 : 0;
+    shards += steps * offload(OffloadedPart::optimizer, zero).size() *
+              offload(OffloadedPart::parameters, zero).size() *
+              offload(OffloadedPart::activations, zero).size();
+  }
+  return kinds * recomputed * shards;
+}
+
+// Inner choices depend on the schedule and the recomputation; each is multiplied by the other treatments.
+Count ClaimedRegion::count_of_choices(const WrittenOutMesh& mesh) const {
+  RegularPlacement point = mesh.corner;
+  std::size_t recomputations = 0;
+  Count sum = 0;
+  for (const specs::Recomputation recomputation : space_.recomputations()) {
+    if (!admits("recomputation", text(recomputation))) continue;
+    ++recomputations;
+    point.recomputation = recomputation;
+    for (const std::int64_t micro_batch : mesh.micro_batches) {
+      if (!admits("micro_batch", text(micro_batch))) continue;
+      const std::int64_t accumulation = global_batch_ / point.data / micro_batch;
+      point.micro_batch = micro_batch;
+      point.accumulation = accumulation;
+      for (const auto& [kind, virtual_stages] : schedules(point.pipeline, accumulation)) {
+        point.schedule = kind;
+        point.virtual_stages = virtual_stages;
+        sum += choices_->count(point);
+      }
+    }
+  }
+  return recomputations == 0 ? Count(0) : Count(sum * treatments(mesh.corner) / recomputations);
+}
+
+Count ClaimedRegion::count_of_mesh(const WrittenOutMesh& mesh) {
+  if (choices_ != nullptr) return count_of_choices(mesh);
+  const RegularPlacement& corner = mesh.corner;
+  std::size_t pairs = 0;
+  for (const std::int64_t micro_batch : mesh.micro_batches) {
+    if (!admits("micro_batch", text(micro_batch))) continue;
+    const std::int64_t accumulation = global_batch_ / corner.data / micro_batch;
+    // DualPipe asks for two micro-batches a pipeline rank: beyond them all numbers are alike.
+    const std::int64_t alike = std::min(accumulation, 2 * corner.pipeline);
+    const auto [found, added] = schedules_of_.try_emplace({corner.pipeline, alike}, 0);
+    if (added) found->second = schedules(corner.pipeline, accumulation).size();
+    pairs += found->second;
+  }
+  return pairs == 0 ? Count(0) : Count(pairs) * treatments(corner);
+}
+
+std::optional<RegularPlacement> ClaimedRegion::draw(std::mt19937_64& random) const {
+  if (meshes_.empty()) return std::nullopt;
+  const Count chosen = (members_ * Count(random())) >> 64;
+  const auto found = std::upper_bound(up_to_.begin(), up_to_.end(), chosen);
+  const std::size_t index = meshes_[static_cast<std::size_t>(found - up_to_.begin())];
+  return complete(space_.meshes()[index], nullptr, random);
+}
+
+std::optional<RegularPlacement> ClaimedRegion::draw_near(const RegularPlacement& plan,
+                                                         std::mt19937_64& random) const {
+  if (meshes_.empty()) return std::nullopt;
+  // The mesh of the region that shares most degrees with the plan's, or one that differs a little more.
+  std::vector<std::pair<int, std::size_t>> by_distance;
+  for (const std::size_t index : meshes_) {
+    const RegularPlacement& corner = space_.meshes()[index].corner;
+    const int distance = (corner.tensor != plan.tensor) + (corner.context != plan.context) +
+                         (corner.pipeline != plan.pipeline) + (corner.data != plan.data) +
+                         (corner.expert != plan.expert) + (corner.expert_tensor != plan.expert_tensor) +
+                         (corner.order != plan.order);
+    by_distance.emplace_back(distance, index);
+  }
+  const std::size_t near = std::min<std::size_t>(by_distance.size(), 4);
+  std::partial_sort(by_distance.begin(), by_distance.begin() + static_cast<std::ptrdiff_t>(near),
+                    by_distance.end());
+  const std::size_t place = std::uniform_int_distribution<std::size_t>(0, near - 1)(random);
+  return complete(space_.meshes()[by_distance[place].second], &plan, random);
+}
+
+namespace {
+
+/// Keeps the value of `like` where it is among the choices, but for one time in four.
+template <class Value, class Choices>
+bool choose(const Choices& choices, const Value* like, std::mt19937_64& random, Value& value) {
+  if (choices.empty()) return false;
+  const bool keep = like != nullptr && std::find(choices.begin(), choices.end(), *like) != choices.end() &&
+                    std::uniform_int_distribution<int>(0, 3)(random) != 0;
+  value = keep ? *like : any_of(choices, random);
+  return true;
+}
+
+}  // namespace
+
+std::optional<RegularPlacement> ClaimedRegion::complete(const WrittenOutMesh& mesh,
+                                                        const RegularPlacement* like,
+                                                        std::mt19937_64& random) const {
+  RegularPlacement member = mesh.corner;
+  const auto admitted = [&](auto choices, std::string_view dimension) {
+    std::erase_if(choices, [&](const auto& value) { return !admits(dimension, text(value)); });
+    return choices;
+  };
+  std::vector<std::int64_t> sizes = admitted(mesh.micro_batches, "micro_batch");
+  std::erase_if(sizes, [&](std::int64_t size) {
+    return schedules(member.pipeline, global_batch_ / member.data / size).empty();
+  });
+  if (!choose(sizes, like ? &like->micro_batch : nullptr, random, member.micro_batch)) return std::nullopt;
+  member.accumulation = global_batch_ / member.data / member.micro_batch;
+  WrittenOutSchedule schedule, liked;
+  if (like) liked = {like->schedule, like->virtual_stages};
+  if (!choose(schedules(member.pipeline, member.accumulation), like ? &liked : nullptr, random, schedule))
+    return std::nullopt;
+  std::tie(member.schedule, member.virtual_stages) = schedule;
+  std::vector<bool> parallel;
+  for (const bool on : space_.sequence_parallel(member))
+    if (admits("sequence_parallel", text(on))) parallel.push_back(on);
+  if (!choose(parallel, like ? &like->sequence_parallel : nullptr, random, member.sequence_parallel))
+    return std::nullopt;
+  if (!choose(admitted(space_.recomputations(), "recomputation"), like ? &like->recomputation : nullptr,
+              random, member.recomputation) ||
+      !choose(admitted(space_.zeros(member), "zero_stage"), like ? &like->zero : nullptr, random,
+              member.zero))
+    return std::nullopt;
+  if (!choose(offload(OffloadedPart::optimizer, member.zero), like ? &like->offload.optimizer : nullptr,
+              random, member.offload.optimizer) ||
+      !choose(offload(OffloadedPart::parameters, member.zero), like ? &like->offload.parameters : nullptr,
+              random, member.offload.parameters) ||
+      !choose(offload(OffloadedPart::activations, member.zero), like ? &like->offload.activations : nullptr,
+              random, member.offload.activations) ||
+      !choose(admitted(space_.local_steps(member, member.zero), "local_steps"),
+              like ? &like->local_steps : nullptr, random, member.local_steps))
+    return std::nullopt;
+  if (choices_ != nullptr && choices_->count(member) == 0) return std::nullopt;
+  return member;
+}
+
+}  // namespace planner

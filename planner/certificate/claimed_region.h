@@ -1,0 +1,74 @@
+// A region of a certificate as the verification reads it: which members of the written-out space it holds,
+// how many, and some of them.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/space/count.h"
+#include "planner/space/written_out_choices.h"
+#include "planner/space/written_out_space.h"
+#include "specs/plan/plan.h"
+
+namespace planner {
+
+/// The values of a member as certificates write them, by dimension: a value that belongs to another stands
+/// after a slash ("interleaved/4", "1/node", "cpu/3").
+std::string certificate_value(const specs::RegularPlacement& member, std::string_view dimension);
+
+class ClaimedRegion {
+ public:
+  /// With `choices` a member is an outer point and one of its inner choices; without there is one of each.
+  ClaimedRegion(const specs::CertificateRegion& region, const WrittenOutSpace& space,
+                std::int64_t global_batch, const WrittenOutChoices* choices = nullptr);
+
+  const specs::CertificateRegion& claim() const { return claim_; }
+  /// Dimensions that certificates do not know.
+  std::vector<std::string> unknown_dimensions() const;
+  /// Members, by this code.
+  const Count& members() const { return members_; }
+  bool holds(const specs::RegularPlacement& member) const;
+
+  /// Any member; nothing where there is none.
+  std::optional<specs::RegularPlacement> draw(std::mt19937_64& random) const;
+  /// The member that keeps as much of `plan` as the region allows, with a value or two changed at random;
+  /// nothing where that is not legal.
+  std::optional<specs::RegularPlacement> draw_near(const specs::RegularPlacement& plan,
+                                                   std::mt19937_64& random) const;
+  template <class Visit>
+  void for_each(Visit&& visit) const {
+    for (const std::size_t mesh : meshes_)
+      space_.for_each_member(space_.meshes()[mesh], [&](const specs::RegularPlacement& member) {
+        if (holds(member)) visit(member);
+      });
+  }
+
+ private:
+  using PipelineKey = std::pair<std::int64_t, std::int64_t>;
+  bool admits(std::string_view dimension, const std::string& value) const;
+  std::vector<WrittenOutSchedule> schedules(std::int64_t pipeline, std::int64_t accumulation) const;
+  std::vector<specs::OffloadTreatment> offload(OffloadedPart part, const specs::ZeroTreatment& zero) const;
+  std::size_t treatments(const specs::RegularPlacement& mesh) const;
+  Count count_of_mesh(const WrittenOutMesh& mesh);
+  Count count_of_choices(const WrittenOutMesh& mesh) const;
+  std::optional<specs::RegularPlacement> complete(const WrittenOutMesh& mesh,
+                                                  const specs::RegularPlacement* like,
+                                                  std::mt19937_64& random) const;
+
+  const specs::CertificateRegion& claim_;
+  const WrittenOutChoices* choices_;
+  const WrittenOutSpace& space_;
+  std::int64_t global_batch_;
+  std::map<std::string, std::vector<std::string>, std::less<>> values_;
+  std::vector<std::size_t> meshes_;  ///< that hold any member
+  std::vector<Count> up_to_;         ///< members of the meshes up to and with each
+  std::map<std::tuple<std::int64_t, std::int64_t>, std::size_t> schedules_of_;
+  Count members_;
+};
+
+}  // namespace planner

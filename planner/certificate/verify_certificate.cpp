@@ -1,0 +1,230 @@
+#include "planner/certificate/verify_certificate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <deque>
+#include <limits>
+#include <optional>
+#include <random>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cost_models/estimate.h"
+#include "planner/certificate/claimed_region.h"
+#include "planner/certificate/region_index.h"
+#include "planner/pricing/pricing.h"
+#include "planner/space/written_out_choices.h"
+#include "planner/space/written_out_space.h"
+#include "specs/language/catalog.h"
+#include "specs/plan/placement_check.h"
+
+namespace planner {
+namespace {
+
+using specs::RegionKind;
+using specs::RegularPlacement;
+
+constexpr double relative_rounding = 1e-9;
+/// Some outer points of a region may have no member: how often to draw another.
+constexpr int most_attempts = 64;
+
+std::string name_of(const specs::CertificateRegion& region) {
+  std::string name;
+  for (const specs::RegionDimension& dimension : region.dimensions)
+    name += fmt::format("{}{}={}", name.empty() ? "" : " ", dimension.dimension,
+                        fmt::join(dimension.values, ","));
+  return name.empty() ? "all of the space" : name;
+}
+
+class Verifier {
+ public:
+  Verifier(const specs::Plan& plan, const specs::StackSpec& stack, const VerifyOptions& options)
+      : plan_(plan),
+        options_(options),
+        layers_(specs::block_count(plan.inputs.model)),
+        estimator_(plan.inputs),
+        space_(plan.inputs, stack),
+        random_(options.seed) {
+    if (treats_stages_for_themselves(plan.inputs.search) || plan.inputs.cluster.groups.size() > 1)
+      choices_.emplace(plan.inputs, stack);
+  }
+
+  Verification run() {
+    check_plan();
+    for (const specs::CertificateRegion& region : plan_.certificate.regions)
+      regions_.emplace_back(region, space_, plan_.inputs.training.global_batch, choices());
+    check_counts();
+    index_.emplace(regions_);
+    for (std::size_t region = 0; region < regions_.size(); ++region) check_region(region);
+    result_.regions = static_cast<std::int64_t>(regions_.size());
+    return std::move(result_);
+  }
+
+ private:
+  const WrittenOutChoices* choices() const { return choices_ ? &*choices_ : nullptr; }
+
+  void find(std::string region, std::string message) {
+    result_.findings.push_back({std::move(region), std::move(message)});
+  }
+
+  double objective(const specs::CostBreakdown& cost) const {
+    return objective_of(plan_.inputs.search.objective, cost);
+  }
+
+  void check_plan() {
+    const specs::CostBreakdown cost = estimator_.estimate(plan_.placement);
+    const double anew = objective(cost);
+    if (std::abs(anew - plan_.objective) > relative_rounding * anew)
+      find("", fmt::format("the plan's objective is {}, priced anew it is {}", plan_.objective, anew));
+    for (const cost_models::RankBytes& rank : estimator_.rank_bytes(plan_.placement)) {
+      const std::int64_t device = estimator_.usable_device_bytes(rank.device_group);
+      const std::int64_t host = estimator_.usable_host_bytes(rank.device_group);
+      if (rank.device > device)
+        find("", fmt::format("pipeline rank {} needs {} bytes a device, {} are usable", rank.pipeline_rank,
+                             rank.device, device));
+      if (rank.host_per_node > host)
+        find("", fmt::format("pipeline rank {} needs {} bytes of host memory a node, {} are usable",
+                             rank.pipeline_rank, rank.host_per_node, host));
+    }
+    for (const specs::RunnerUp& runner_up : plan_.runners_up)
+      if (runner_up.objective < plan_.objective * (1 - relative_rounding))
+        find("", fmt::format("a runner-up's objective is {}, below the plan's {}", runner_up.objective,
+                             plan_.objective));
+    if (const auto regular = specs::as_regular(plan_.placement, layers_)) best_.push_back(*regular);
+    for (const specs::RunnerUp& runner_up : plan_.runners_up)
+      if (const auto regular = specs::as_regular(runner_up.placement, layers_)) best_.push_back(*regular);
+  }
+
+  void check_counts() {
+    Count priced = 0, infeasible = 0, bounded = 0;
+    for (const ClaimedRegion& region : regions_) {
+      const specs::CertificateRegion& claim = region.claim();
+      for (const std::string& dimension : region.unknown_dimensions())
+        find(name_of(claim), fmt::format("\"{}\" is no dimension", dimension));
+      if (region.members().str() != claim.candidates)
+        find(name_of(claim), fmt::format("holds {} members, the certificate says {}", region.members().str(),
+                                         claim.candidates));
+      (claim.kind == RegionKind::infeasible ? infeasible
+       : claim.kind == RegionKind::bounded  ? bounded
+                                            : priced) += region.members();
+    }
+    const auto equal = [&](const char* what, const Count& sum, const std::string& claimed) {
+      if (sum.str() != claimed)
+        find("", fmt::format("{}: the regions add up to {}, not {}", what, sum.str(), claimed));
+    };
+    equal("priced", priced, plan_.certificate.priced_candidates);
+    equal("infeasible", infeasible, plan_.certificate.infeasible_candidates);
+    equal("bounded", bounded, plan_.certificate.bounded_candidates);
+    const specs::CertificateRegion everything;
+    const ClaimedRegion whole(everything, space_, plan_.inputs.training.global_batch, choices());
+    result_.counted_candidates = whole.members().str();
+    equal("the whole space", whole.members(), plan_.certificate.space_candidates);
+    equal("the regions together", priced + infeasible + bounded, result_.counted_candidates);
+  }
+
+  void check_region(std::size_t number) {
+    const ClaimedRegion& region = regions_[number];
+    const specs::CertificateRegion& claim = region.claim();
+    check_against_plan(claim);
+    double least = std::numeric_limits<double>::infinity();
+    const bool whole = !choices_ && region.members() <= options_.samples_per_region;
+    if (whole) {
+      region.for_each([&](const RegularPlacement& member) { check_member(number, member, least); });
+    } else {
+      for (std::int64_t drawn = 0; drawn < options_.samples_per_region; ++drawn) {
+        const bool near = drawn % 2 == 1 && !best_.empty();
+        auto member =
+            near ? region.draw_near(best_[static_cast<std::size_t>(drawn / 2) % best_.size()], random_)
+                 : region.draw(random_);
+        for (int attempt = 0; !member && attempt < most_attempts; ++attempt) member = region.draw(random_);
+        if (member) check_member(number, *member, least);
+      }
+    }
+    if (whole && claim.kind == RegionKind::priced && std::isfinite(least) &&
+        std::abs(least - claim.best) > relative_rounding * least)
+      find(name_of(claim),
+           fmt::format("its best member that fits has {}, the certificate says {}", least, claim.best));
+  }
+
+  void check_against_plan(const specs::CertificateRegion& claim) {
+    const double least = plan_.objective * (1 - plan_.certificate.gap) * (1 - relative_rounding);
+    if (claim.kind == RegionKind::bounded && claim.bound < least)
+      find(name_of(claim), fmt::format("its bound is {}, below the plan's {} and gap {}", claim.bound,
+                                       plan_.objective, plan_.certificate.gap));
+    if (claim.kind == RegionKind::optimized && claim.best < least)
+      find(name_of(claim), fmt::format("no member is below {}, which is below the plan's {} and gap {}",
+                                       claim.best, plan_.objective, plan_.certificate.gap));
+    if (claim.kind == RegionKind::priced && claim.best < plan_.objective * (1 - relative_rounding) &&
+        claim.best != 0)
+      find(name_of(claim), fmt::format("its best is {}, below the plan's {}", claim.best, plan_.objective));
+  }
+
+  void check_member(std::size_t number, const RegularPlacement& member, double& least) {
+    const specs::CertificateRegion& claim = regions_[number].claim();
+    const specs::Placement placement =
+        choices_ ? choices_->draw(member, random_) : specs::regular_placement(member, layers_);
+    const auto& inputs = plan_.inputs;
+    for (const specs::PlacementViolation& violation :
+         specs::placement_violations(placement, inputs.model, inputs.cluster, inputs.training))
+      return find(name_of(claim), "a member is no legal placement: " + violation.message);
+    const std::size_t second = index_->another_that_holds(member, number);
+    if (second != RegionIndex::none)
+      return find(name_of(claim), "shares a member with " + name_of(regions_[second].claim()));
+    const specs::CostBreakdown cost = estimator_.estimate(placement);
+    ++result_.priced_members;
+    const double price = objective(cost);
+    const cost_models::Estimator::Fits room = estimator_.fits(placement);
+    const bool fits = room.both();
+    if (fits) least = std::min(least, price);
+    const double claimed = claim.kind == RegionKind::bounded ? claim.bound : claim.best;
+    switch (claim.kind) {
+      case RegionKind::infeasible: {
+        // Of the inner choices of a point some may break the one limit and some the other.
+        const bool device = claim.rule == "device memory";
+        if (choices_ ? fits : device ? room.device : room.host)
+          find(name_of(claim),
+               fmt::format("a member does not break {}: {} bytes a device, {} a node", claim.rule,
+                           cost.peak_device_bytes, cost.peak_host_bytes_per_node));
+        return;
+      }
+      case RegionKind::bounded:
+        if (price < claimed * (1 - relative_rounding))
+          find(name_of(claim), fmt::format("a member has {}, below the bound {}", price, claimed));
+        return;
+      case RegionKind::priced:
+      case RegionKind::optimized:
+        if (fits && price < claimed * (1 - relative_rounding))
+          find(name_of(claim), fmt::format("a member that fits has {}, below the best {}", price, claimed));
+        return;
+    }
+  }
+
+  const specs::Plan& plan_;
+  const VerifyOptions options_;
+  const std::int64_t layers_;
+  const cost_models::Estimator estimator_;
+  const WrittenOutSpace space_;
+  std::optional<WrittenOutChoices> choices_;
+  std::mt19937_64 random_;
+  std::deque<ClaimedRegion> regions_;
+  std::optional<RegionIndex> index_;
+  std::vector<RegularPlacement> best_;
+  Verification result_;
+};
+
+}  // namespace
+
+specs::Result<Verification> verify_certificate(const specs::Plan& plan, const VerifyOptions& options) {
+  specs::Result<Verification> result;
+  const std::string& method = plan.certificate.method;
+  if (method != "exhaustive" && method != "branch-and-bound")
+    result.diagnostics.error({}, fmt::format("a certificate of method \"{}\" cannot be verified", method),
+                             "plan again with this program");
+  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(plan.inputs.training.stack);
+  result.diagnostics.append(stack.diagnostics);
+  if (!result.diagnostics.has_errors()) result.value = Verifier(plan, *stack, options).run();
+  return result;
+}
+
+}  // namespace planner

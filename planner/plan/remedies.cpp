@@ -1,0 +1,163 @@
+#include "planner/plan/remedies.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cost_models/estimate.h"
+#include "planner/pricing/pricing.h"
+#include "planner/search/branch_and_bound.h"
+#include "planner/space/group_layouts.h"
+#include "planner/space/space.h"
+#include "planner/wording/quantity.h"
+#include "specs/language/catalog.h"
+#include "specs/language/read_experiment.h"
+
+namespace planner {
+namespace {
+
+constexpr std::int64_t most_times_as_many_nodes = 64;
+
+/// The best placement of a changed experiment, or nothing where it is illegal or nothing fits.
+std::optional<PricedCandidate> best_of(const specs::Experiment& experiment) {
+  if (specs::check_experiment(experiment).has_errors()) return std::nullopt;
+  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
+  if (!stack) return std::nullopt;
+  const cost_models::Estimator estimator(experiment);
+  const Space space(experiment, *stack);
+  return branch_and_bound(experiment, space, estimator, *make_pricer(experiment, *stack, estimator)).best;
+}
+
+void add(std::vector<Remedy>& remedies, std::string change, std::string setting,
+         const std::optional<PricedCandidate>& best) {
+  if (best) remedies.push_back({std::move(change), std::move(setting), *best});
+}
+
+void try_more_nodes(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
+  const std::int64_t nodes = experiment.cluster.groups.front().nodes;
+  const auto best_with = [&](std::int64_t count) {
+    specs::Experiment changed = experiment;
+    changed.cluster.groups.front().nodes = count;
+    return best_of(changed);
+  };
+  std::int64_t too_few = nodes, enough = 2 * nodes;
+  std::optional<PricedCandidate> best = best_with(enough);
+  while (!best && enough < most_times_as_many_nodes * nodes) {
+    too_few = enough;
+    enough *= 2;
+    best = best_with(enough);
+  }
+  if (!best) return;
+  while (enough - too_few > 1) {
+    const std::int64_t middle = too_few + (enough - too_few) / 2;
+    if (auto found = best_with(middle)) {
+      enough = middle;
+      best = std::move(found);
+    } else {
+      too_few = middle;
+    }
+  }
+  add(remedies, fmt::format("{} nodes instead of {}", format_count(enough), format_count(nodes)),
+      fmt::format("cluster.nodes={}", enough), best);
+}
+
+/// Lifts one restriction at a time.
+void try_without_restrictions(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
+  const auto lift = [&](std::string_view name, auto member) {
+    specs::Experiment changed = experiment;
+    auto& restriction = changed.search.*member;
+    if (restriction.empty()) return;
+    restriction.clear();
+    add(remedies, fmt::format("no restriction of [search] {}", name), fmt::format("search.{}=[]", name),
+        best_of(changed));
+  };
+  using specs::SearchSpec;
+  lift("tensor", &SearchSpec::tensor);
+  lift("pipeline", &SearchSpec::pipeline);
+  lift("data", &SearchSpec::data);
+  lift("context", &SearchSpec::context);
+  lift("expert", &SearchSpec::expert);
+  lift("expert_tensor", &SearchSpec::expert_tensor);
+  lift("micro_batch", &SearchSpec::micro_batch);
+  lift("zero_stage", &SearchSpec::zero_stage);
+  lift("shard_scope", &SearchSpec::shard_scope);
+  lift("schedule", &SearchSpec::schedule);
+  lift("virtual_stages", &SearchSpec::virtual_stages);
+  lift("recomputation", &SearchSpec::recomputation);
+  lift("sequence_parallel", &SearchSpec::sequence_parallel);
+  lift("offload_optimizer", &SearchSpec::offload_optimizer);
+  lift("offload_parameters", &SearchSpec::offload_parameters);
+  lift("offload_activations", &SearchSpec::offload_activations);
+}
+
+/// Where [search] names the eighths that may leave the device: others, the nearest first.
+void try_other_eighths(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
+  const std::vector<std::int64_t>& wanted = experiment.search.offload_eighths;
+  if (wanted.empty()) return;
+  std::vector<std::pair<std::int64_t, std::int64_t>> by_distance;
+  for (std::int64_t eighths = 1; eighths <= 8; ++eighths) {
+    std::int64_t nearest = 8;
+    for (const std::int64_t each : wanted) nearest = std::min(nearest, std::abs(each - eighths));
+    if (nearest > 0) by_distance.emplace_back(nearest, eighths);
+  }
+  std::sort(by_distance.begin(), by_distance.end());
+  for (const auto& [distance, eighths] : by_distance) {
+    specs::Experiment changed = experiment;
+    changed.search.offload_eighths = {eighths};
+    const auto best = best_of(changed);
+    if (!best) continue;
+    return add(remedies, fmt::format("{} eighths offloaded instead of {}", eighths, fmt::join(wanted, ", ")),
+               fmt::format("search.offload_eighths=[{}]", eighths), best);
+  }
+}
+
+/// The smallest devices of the same generation that have more memory and let something fit.
+void try_larger_devices(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
+  const specs::NodeSpec& node = experiment.cluster.groups.front().node;
+  std::optional<std::pair<specs::NodeSpec, PricedCandidate>> smallest;
+  for (const std::string& name : specs::catalog_names(specs::CatalogKind::node)) {
+    const specs::Result<specs::NodeSpec> other = specs::catalog_node(name);
+    if (!other || other->devices != node.devices || other->device.generation != node.device.generation)
+      continue;
+    if (other->device.memory_bytes <= node.device.memory_bytes) continue;
+    if (smallest && other->device.memory_bytes >= smallest->first.device.memory_bytes) continue;
+    specs::Experiment changed = experiment;
+    changed.cluster.groups.front().node = *other;
+    if (const auto best = best_of(changed)) smallest.emplace(*other, *best);
+  }
+  if (smallest)
+    add(remedies,
+        fmt::format("{} nodes ({} a device)", smallest->first.name,
+                    format_bytes(static_cast<double>(smallest->first.device.memory_bytes))),
+        "cluster.node=" + smallest->first.name, smallest->second);
+}
+
+void try_other_stacks(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
+  for (const std::string& name : specs::catalog_names(specs::CatalogKind::stack)) {
+    if (name == experiment.training.stack) continue;
+    specs::Experiment changed = experiment;
+    changed.training.stack = name;
+    changed.training.stack_release.clear();
+    add(remedies, fmt::format("the software stack \"{}\"", name), "training.stack=" + name, best_of(changed));
+  }
+}
+
+}  // namespace
+
+std::vector<Remedy> remedies_for(const specs::Experiment& experiment) {
+  std::vector<Remedy> remedies;
+  try_other_eighths(experiment, remedies);
+  try_without_restrictions(experiment, remedies);
+  if (!is_mixed(experiment.cluster)) {
+    try_more_nodes(experiment, remedies);
+    try_larger_devices(experiment, remedies);
+  }
+  try_other_stacks(experiment, remedies);
+  return remedies;
+}
+
+}  // namespace planner

@@ -1,0 +1,78 @@
+#include "planner/questions/what_if.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace planner {
+namespace {
+
+/// The strongest recomputation of any layer.
+specs::Recomputation recomputation_of(const specs::Placement& placement) {
+  specs::Recomputation strongest = specs::Recomputation::none;
+  for (const specs::PipelineStage& stage : placement.stages)
+    for (const specs::RecomputationRun& run : stage.recomputation) strongest = std::max(strongest, run.mode);
+  return strongest;
+}
+
+/// [search] that leaves the placement alone, but for the dimensions that `changed` restricts; the data degree
+/// gives way where they change the other degrees, and the cut of the stages where these no longer suit it.
+specs::SearchSpec pinned_to(const specs::Placement& placement, const specs::SearchSpec& changed) {
+  const specs::PipelineStage& stage = placement.stages.front();
+  specs::SearchSpec pinned = changed;
+  const bool same_degrees =
+      changed.tensor.empty() && changed.context.empty() && changed.pipeline.empty() && changed.data.empty();
+  const auto pin = [](auto& restriction, auto value) {
+    if (restriction.empty()) restriction = {value};
+  };
+  pin(pinned.tensor, stage.mesh.tensor);
+  pin(pinned.context, stage.mesh.context);
+  pin(pinned.pipeline, placement.pipeline_ranks());
+  if (same_degrees) pin(pinned.data, stage.mesh.data);
+  pin(pinned.expert, stage.mesh.expert);
+  pin(pinned.expert_tensor, stage.mesh.expert_tensor);
+  pin(pinned.micro_batch, placement.micro_batch);
+  pin(pinned.schedule, placement.schedule);
+  pin(pinned.virtual_stages, placement.virtual_stages);
+  pin(pinned.sequence_parallel, placement.sequence_parallel);
+  pin(pinned.recomputation, recomputation_of(placement));
+  pin(pinned.zero_stage, stage.zero.stage);
+  pin(pinned.shard_scope, stage.zero.scope);
+  pin(pinned.offload_optimizer, stage.offload.optimizer.device);
+  pin(pinned.offload_parameters, stage.offload.parameters.device);
+  pin(pinned.offload_activations, stage.offload.activations.device);
+  return pinned;
+}
+
+/// The base's placement under the change; where the change is of [search], with what it asks for, and where
+/// it is of the batch, with as many micro-batches as that needs.
+specs::Result<PricedPlan> price_unchanged(const specs::Plan& base, const specs::Experiment& changed) {
+  const bool as_it_is = changed.search == base.inputs.search &&
+                        changed.training.global_batch == base.inputs.training.global_batch;
+  if (as_it_is || base.inputs.cluster.groups.size() > 1) return price_placement(changed, base.placement);
+  specs::Experiment question = changed;
+  question.search = pinned_to(base.placement, changed.search);
+  return price_best_completion(question);
+}
+
+}  // namespace
+
+specs::Result<WhatIf> what_if(const specs::Experiment& base, const specs::Experiment& changed) {
+  specs::Result<WhatIf> result;
+  specs::Result<PlanOutcome> base_outcome = plan_experiment(base);
+  specs::Result<PlanOutcome> changed_outcome = plan_experiment(changed);
+  result.diagnostics = base_outcome.diagnostics;
+  result.diagnostics.append(changed_outcome.diagnostics);
+  if (!base_outcome || !changed_outcome) return result;
+
+  WhatIf answer{std::move(*base_outcome), std::nullopt, {}, std::move(*changed_outcome)};
+  if (answer.base.plan) {
+    specs::Result<PricedPlan> priced = price_unchanged(*answer.base.plan, changed);
+    for (const specs::Diagnostic& diagnostic : priced.diagnostics.entries())
+      answer.unchanged_refusals.push_back(diagnostic.message);
+    answer.unchanged = std::move(priced.value);
+  }
+  result.value = std::move(answer);
+  return result;
+}
+
+}  // namespace planner

@@ -1,0 +1,120 @@
+#include "planner/search/exhaustive_search.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "planner/space/written_out_space.h"
+
+namespace planner {
+namespace {
+
+using specs::RegionKind;
+
+/// Everything about one mesh.
+struct MeshAccount {
+  Count candidates;
+  std::optional<PricedCandidate> best;
+  double least = std::numeric_limits<double>::infinity();  ///< no member that fits is below
+  std::int64_t over_device = 0, over_host = 0;
+  std::int64_t least_device = std::numeric_limits<std::int64_t>::max();
+  std::int64_t least_host = least_device;
+};
+
+class Reference {
+ public:
+  Reference(const specs::Experiment& experiment, const specs::StackSpec& stack, const Pricer& pricer,
+            const std::atomic<bool>* stop)
+      : experiment_(experiment), space_(experiment, stack), pricer_(pricer), stop_(stop) {}
+
+  SearchResult run() {
+    result_.method = exhaustive_method;
+    std::vector<PricedCandidate> best_of_meshes;
+    for (const WrittenOutMesh& mesh : space_.meshes()) {
+      MeshAccount account;
+      space_.for_each_member(mesh, [&](const specs::RegularPlacement& member) { look_at(member, account); });
+      if (account.best) best_of_meshes.push_back(*account.best);
+      least_ = std::min(least_, account.least);
+      result_.regions.push_back(region_of(mesh, account));
+    }
+    choose_best(std::move(best_of_meshes), result_);
+    if (result_.best) {
+      result_.lower_bound = result_.complete ? least_ : 0;  // what was not priced may be anything
+      result_.nearest_infeasible.reset();
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void look_at(const specs::RegularPlacement& member, MeshAccount& account) {
+    const Count members = pricer_.members(member);
+    account.candidates += members;
+    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
+      result_.complete = false;
+      return;
+    }
+    const PricedCandidate candidate{member, pricer_.price(member)};
+    const Excess excess = excess_of(candidate.price, pricer_);
+    if (!excess.constraint) {
+      account.least = std::min(account.least, candidate.price.objective * (1 - candidate.price.gap));
+      if (!account.best || is_better(candidate.price, account.best->price)) account.best = candidate;
+      return;
+    }
+    ++(*excess.constraint == Constraint::device_memory ? account.over_device : account.over_host);
+    account.least_device = std::min(account.least_device, candidate.price.peak_device_bytes);
+    account.least_host = std::min(account.least_host, candidate.price.peak_host_bytes_per_node);
+    std::optional<PricedCandidate>& nearest = result_.nearest_infeasible;
+    if (!nearest || excess.bytes < excess_of(nearest->price, pricer_).bytes) nearest = candidate;
+    std::optional<PricedCandidate>& best = result_.best_infeasible;
+    if (!best || is_better(candidate.price, best->price)) best = candidate;
+  }
+
+  Region region_of(const WrittenOutMesh& mesh, const MeshAccount& account) {
+    Region region;
+    region.candidates = account.candidates;
+    const auto add = [&](const char* name, std::string value) {
+      region.dimensions.push_back({name, {std::move(value)}});
+    };
+    const specs::RegularPlacement& corner = mesh.corner;
+    add("tensor", std::to_string(corner.tensor));
+    add("context", std::to_string(corner.context));
+    add("pipeline", std::to_string(corner.pipeline));
+    add("data", std::to_string(corner.data));
+    if (experiment_.model.mixture) {
+      add("expert", std::to_string(corner.expert));
+      add("expert_tensor", std::to_string(corner.expert_tensor));
+    }
+    add("axis_order", specs::to_string(corner.order));
+    if (account.best || account.over_device * account.over_host != 0 || !result_.complete) {
+      region.rule = "priced";
+      const bool proven = !account.best || account.least == account.best->price.objective;
+      if (!proven) region.kind = RegionKind::optimized;
+      region.objective = account.best ? account.least : 0;
+      result_.priced += region.candidates;
+    } else {
+      const bool device = account.over_device > 0;
+      region.kind = RegionKind::infeasible;
+      region.rule = specs::name_of(device ? Constraint::device_memory : Constraint::host_memory);
+      region.needed_bytes = device ? account.least_device : account.least_host;
+      result_.infeasible += region.candidates;
+    }
+    result_.candidates += region.candidates;
+    return region;
+  }
+
+  const specs::Experiment& experiment_;
+  const WrittenOutSpace space_;
+  const Pricer& pricer_;
+  const std::atomic<bool>* stop_;
+  double least_ = std::numeric_limits<double>::infinity();
+  SearchResult result_;
+};
+
+}  // namespace
+
+SearchResult exhaustive_search(const specs::Experiment& experiment, const specs::StackSpec& stack,
+                               const Pricer& pricer, const std::atomic<bool>* stop) {
+  return Reference(experiment, stack, pricer, stop).run();
+}
+
+}  // namespace planner

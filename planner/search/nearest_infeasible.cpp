@@ -1,0 +1,104 @@
+#include "planner/search/nearest_infeasible.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "planner/search/lower_bounds.h"
+
+namespace planner {
+namespace {
+
+class NearestSearch {
+ public:
+  NearestSearch(const Space& space, const Pricer& pricer) : space_(space), pricer_(pricer) {}
+
+  void look_at(const MeshSpace& mesh) {
+    specs::RegularPlacement point = mesh.corner();
+    for (const BatchChoice& batch : space_.batches(mesh))
+      for (const ScheduleChoice& schedule : space_.schedules(batch)) {
+        point.micro_batch = batch.micro_batch;
+        point.accumulation = batch.accumulation;
+        point.schedule = schedule.kind;
+        point.virtual_stages = schedule.virtual_stages;
+        look_at_treatments(mesh, point);
+      }
+  }
+
+  const std::optional<PricedCandidate>& nearest() const { return nearest_; }
+  std::int64_t excess_bytes() const { return excess_of(nearest_->price, pricer_).bytes; }
+
+ private:
+  void look_at_treatments(const MeshSpace& mesh, specs::RegularPlacement point) {
+    for (const bool sequence_parallel : mesh.sequence_parallel)
+      for (const specs::Recomputation recomputation : space_.recomputations())
+        for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
+          point.sequence_parallel = sequence_parallel;
+          point.recomputation = recomputation;
+          point.zero = zero;
+          look_at_offload(point);
+        }
+  }
+
+  void look_at_offload(specs::RegularPlacement& point) {
+    for (const auto& optimizer : space_.offload().optimizer)
+      for (const auto& parameters : space_.parameter_offload(point.zero)) {
+        point.offload.optimizer = optimizer;
+        point.offload.parameters = parameters;
+        look_at_activations(point);
+      }
+  }
+
+  // More eighths on a device leave less on the GPU and more with the host: what lacks least is on either side
+  // of where the GPU's memory begins to suffice.
+  void look_at_activations(specs::RegularPlacement& point) {
+    const std::vector<specs::OffloadTreatment>& choices = space_.offload().activations;
+    for (std::size_t begin = 0; begin < choices.size();) {
+      std::size_t end = begin + 1;
+      while (end < choices.size() && choices[end].device == choices[begin].device) ++end;
+      std::size_t low = begin, high = end;  // the first whose device memory suffices
+      while (low < high) {
+        const std::size_t middle = low + (high - low) / 2;
+        point.offload.activations = choices[middle];
+        if (pricer_.fits_device(look_at_point(point)))
+          high = middle;
+        else
+          low = middle + 1;
+      }
+      begin = end;
+    }
+  }
+
+  Price look_at_point(const specs::RegularPlacement& point) {
+    const Price price = pricer_.memory_of_nearest(point);
+    const std::int64_t bytes = excess_of(price, pricer_).bytes;
+    if (!nearest_ || bytes < excess_bytes()) nearest_ = {point, price};
+    return price;
+  }
+
+  const Space& space_;
+  const Pricer& pricer_;
+  std::optional<PricedCandidate> nearest_;
+};
+
+}  // namespace
+
+std::optional<PricedCandidate> nearest_infeasible(const specs::Experiment& experiment, const Space& space,
+                                                  const cost_models::Estimator& estimator,
+                                                  const Pricer& pricer) {
+  std::vector<std::pair<std::int64_t, const MeshSpace*>> meshes;
+  for (const MeshSpace& mesh : space.meshes())
+    meshes.emplace_back(MeshBounds(experiment, space, estimator, mesh).device_bytes(), &mesh);
+  std::stable_sort(meshes.begin(), meshes.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  NearestSearch search(space, pricer);
+  for (const auto& [needed, mesh] : meshes) {
+    if (search.nearest() && needed - pricer.usable_device_bytes() >= search.excess_bytes()) break;
+    search.look_at(*mesh);
+  }
+  std::optional<PricedCandidate> nearest = search.nearest();
+  if (nearest) nearest->price = pricer.price(nearest->placement);
+  return nearest;
+}
+
+}  // namespace planner

@@ -1,0 +1,237 @@
+#include "planner/search/treatment_search.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "planner/search/region_merge.h"
+
+namespace planner {
+namespace {
+
+using specs::OffloadTreatment;
+using specs::RegionKind;
+
+constexpr std::array<std::string_view, 3> part_names{"offload_optimizer", "offload_parameters",
+                                                     "offload_activations"};
+
+OffloadTreatment& part_of(specs::StageOffload& offload, std::size_t part) {
+  return part == 0 ? offload.optimizer : part == 1 ? offload.parameters : offload.activations;
+}
+
+std::string value_of(const OffloadTreatment& treatment) {
+  const std::string name(name_of(treatment.device));
+  return treatment.device == specs::OffloadDevice::none ? name
+                                                        : fmt::format("{}/{}", name, treatment.eighths);
+}
+
+std::string value_of(const specs::ZeroTreatment& zero) {
+  return zero.scope == specs::ShardScope::world ? std::to_string(zero.stage)
+                                                : fmt::format("{}/{}", zero.stage, name_of(zero.scope));
+}
+
+}  // namespace
+
+std::vector<Region> TreatmentSearch::settle(const MeshSpace& mesh, std::size_t mesh_index,
+                                            specs::RegularPlacement point) {
+  mesh_index_ = mesh_index;
+  std::vector<ValueRegions> by_recomputation;
+  for (const specs::Recomputation recomputation : space_.recomputations()) {
+    point.recomputation = recomputation;
+    members_of_point_ = counts_.of_point(point);
+    std::vector<ValueRegions> by_zero;
+    for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
+      point.zero = zero;
+      choices_ = {&space_.offload().optimizer, &space_.parameter_offload(zero),
+                  &space_.offload().activations};
+      std::vector<ValueRegions> by_steps;
+      for (const std::int64_t steps : space_.local_steps(mesh, zero)) {
+        point.local_steps = steps;
+        by_steps.push_back({std::to_string(steps), settle_zero(point)});
+      }
+      by_zero.push_back({value_of(zero), merge_regions("local_steps", std::move(by_steps))});
+    }
+    by_recomputation.push_back(
+        {std::string(name_of(recomputation)), merge_regions("zero_stage", std::move(by_zero))});
+  }
+  return merge_regions("recomputation", std::move(by_recomputation));
+}
+
+void TreatmentSearch::probe(const MeshSpace& mesh, std::size_t mesh_index, specs::RegularPlacement point) {
+  const OffloadChoices& choices = space_.offload();
+  for (const specs::Recomputation recomputation : space_.recomputations())
+    for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
+      const std::vector<OffloadTreatment>& parameters = space_.parameter_offload(zero);
+      if (choices.optimizer.empty() || parameters.empty() || choices.activations.empty()) continue;
+      point.recomputation = recomputation;
+      point.zero = zero;
+      point.offload = {choices.optimizer.front(), parameters.front(), choices.activations.front(), false};
+      if (bound_of(point) > incumbents_.threshold(mesh_index)) continue;
+      if (excess_of(pricer_.least_memory(point), pricer_).constraint) continue;
+      if (!pricer_.may_reach(point, incumbents_.threshold(mesh_index))) continue;
+      const Price& price = price_of(point);
+      if (!excess_of(price, pricer_).constraint) incumbents_.offer(mesh_index, {point, price});
+    }
+}
+
+const Price& TreatmentSearch::price_of(const specs::RegularPlacement& point) {
+  std::size_t hash = 0;
+  for (const std::int64_t number :
+       {point.tensor, point.context, point.pipeline, point.data, point.expert, point.expert_tensor,
+        static_cast<std::int64_t>(point.order.back()), point.micro_batch, point.virtual_stages,
+        static_cast<std::int64_t>(point.schedule) * 64 + static_cast<std::int64_t>(point.recomputation) * 16 +
+            static_cast<std::int64_t>(point.sequence_parallel) * 8 + point.zero.stage,
+        point.offload.optimizer.eighths * 256 + point.offload.parameters.eighths * 16 +
+            point.offload.activations.eighths})
+    hash = (hash ^ static_cast<std::size_t>(number)) * 0x9E3779B97F4A7C15ull;
+  std::vector<PricedCandidate>& alike = priced_[hash];
+  const auto found = std::find_if(alike.begin(), alike.end(), [&](const PricedCandidate& candidate) {
+    return candidate.placement == point;
+  });
+  if (found != alike.end()) return found->price;
+  alike.push_back({point, pricer_.price(point)});
+  return alike.back().price;
+}
+
+// Shares on one device grow with the index; what is to be compared must lie on one.
+std::vector<Region> TreatmentSearch::settle_zero(specs::RegularPlacement& point) {
+  std::array<std::vector<Range>, 3> runs;
+  for (std::size_t part = 0; part < 3; ++part) {
+    const std::vector<OffloadTreatment>& choices = *choices_[part];
+    for (std::size_t index = 0; index < choices.size(); ++index) {
+      const bool grows = index > 0 && (choices[index].device == choices[index - 1].device ||
+                                       choices[index - 1].device == specs::OffloadDevice::none);
+      if (grows)
+        runs[part].back().end = index + 1;
+      else
+        runs[part].push_back({index, index + 1});
+    }
+  }
+  std::vector<Region> regions;
+  for (const Range& optimizer : runs[0])
+    for (const Range& parameters : runs[1])
+      for (const Range& activations : runs[2])
+        settle_box({optimizer, parameters, activations}, point, regions);
+  return regions;
+}
+
+void TreatmentSearch::take(const Box& box, bool largest, specs::RegularPlacement& point) const {
+  for (std::size_t part = 0; part < 3; ++part)
+    part_of(point.offload, part) = (*choices_[part])[largest ? box[part].end - 1 : box[part].begin];
+}
+
+void TreatmentSearch::add(const Box& box, Region region, std::vector<Region>& regions) const {
+  if (!records_) return;
+  region.candidates = members_of_point_;
+  for (std::size_t part = 0; part < 3; ++part) {
+    region.candidates *= box[part].size();
+    if (box[part].size() == choices_[part]->size()) continue;
+    specs::RegionDimension dimension{std::string(part_names[part]), {}};
+    for (std::size_t index = box[part].begin; index < box[part].end; ++index)
+      dimension.values.push_back(value_of((*choices_[part])[index]));
+    region.dimensions.push_back(std::move(dimension));
+  }
+  regions.push_back(std::move(region));
+}
+
+void TreatmentSearch::add_infeasible(const Box& box, Constraint constraint, std::int64_t needed_bytes,
+                                     std::vector<Region>& regions) const {
+  add(box, {.kind = RegionKind::infeasible, .rule = specs::name_of(constraint), .needed_bytes = needed_bytes},
+      regions);
+}
+
+// Of use only where it would be better than the plan, which is known once the regions are written down.
+// Device memory is the constraint that is named first; its best member is the one with the smallest shares.
+void TreatmentSearch::note_infeasible(const specs::RegularPlacement& point, double bound) {
+  if (!records_ || std::isinf(bound) || (best_infeasible_ && bound >= best_infeasible_->price.objective))
+    return;
+  const Price price = pricer_.price(point);
+  if (!excess_of(price, pricer_).constraint) return;
+  if (!best_infeasible_ || is_better(price, best_infeasible_->price)) best_infeasible_ = {point, price};
+}
+
+double TreatmentSearch::bound_of(const specs::RegularPlacement& point) const {
+  return pricer_.objective(pricer_.step_bound(point), point.world_size()) * (1 - bound_margin);
+}
+
+void TreatmentSearch::settle_box(const Box& box, specs::RegularPlacement& point,
+                                 std::vector<Region>& regions) {
+  take(box, false, point);
+  const double bound = bound_of(point);
+  if (bound > incumbents_.threshold(mesh_index_))
+    return add(box, {.kind = RegionKind::bounded, .rule = smallest_shares_rule, .objective = bound}, regions);
+  const Price smallest = pricer_.least_memory(point);
+  const specs::RegularPlacement smallest_point = point;
+  take(box, true, point);
+  const bool single = point.offload == smallest_point.offload;
+  const Price largest = single ? smallest : pricer_.least_memory(point);
+  if (!pricer_.fits_device(largest)) {
+    note_infeasible(smallest_point, bound);
+    return add_infeasible(box, Constraint::device_memory, largest.peak_device_bytes, regions);
+  }
+  if (!pricer_.fits_host(smallest)) {
+    note_infeasible(smallest_point, bound);
+    return add_infeasible(box, Constraint::host_memory, smallest.peak_host_bytes_per_node, regions);
+  }
+  if (single)
+    price_point(box, point, regions);
+  else
+    split(box, pricer_.fits_device(smallest), point, regions);
+}
+
+void TreatmentSearch::price_point(const Box& box, const specs::RegularPlacement& point,
+                                  std::vector<Region>& regions) {
+  const auto solved = [&](double least) {
+    add(box, {.kind = RegionKind::optimized, .rule = stage_partition_rule, .objective = least}, regions);
+  };
+  const double threshold = incumbents_.threshold(mesh_index_);
+  if (!pricer_.may_reach(point, threshold)) return solved(threshold);
+  const Price price = price_of(point);
+  const Excess excess = excess_of(price, pricer_);
+  if (excess.constraint) {
+    const bool device = *excess.constraint == Constraint::device_memory;
+    return add_infeasible(box, *excess.constraint,
+                          device ? price.peak_device_bytes : price.peak_host_bytes_per_node, regions);
+  }
+  incumbents_.offer(mesh_index_, {point, price});
+  if (price.gap > 0) return solved(price.objective * (1 - price.gap));
+  add(box, {.kind = RegionKind::priced, .rule = fits_rule, .objective = price.objective}, regions);
+}
+
+// Where the smallest shares fit they come first, alone: what is left is then slower. Else the longest side is
+// halved, the smaller shares first.
+void TreatmentSearch::split(const Box& box, bool smallest_fits, specs::RegularPlacement& point,
+                            std::vector<Region>& regions) {
+  Box rest = box;
+  if (smallest_fits) {
+    Box corner = box;
+    for (Range& range : corner) range.end = range.begin + 1;
+    settle_box(corner, point, regions);
+    // With one inner choice the price itself is the bound of all larger shares.
+    take(corner, false, point);
+    const bool priced = members_of_point_ == 1 && bound_of(point) <= incumbents_.threshold(mesh_index_);
+    const double price = priced ? price_of(point).objective : 0;
+    for (std::size_t part = 0; part < 3; ++part) {
+      if (rest[part].size() == 1) continue;
+      Box slice = rest;
+      ++slice[part].begin;
+      if (priced)
+        add(slice, {.kind = RegionKind::bounded, .rule = smallest_shares_rule, .objective = price}, regions);
+      else
+        settle_box(slice, point, regions);
+      rest[part].end = rest[part].begin + 1;
+    }
+    return;
+  }
+  const auto longest = std::max_element(rest.begin(), rest.end(),
+                                        [](const Range& a, const Range& b) { return a.size() < b.size(); });
+  const std::size_t middle = longest->begin + longest->size() / 2;
+  const Range whole = *longest;
+  longest->end = middle;
+  settle_box(rest, point, regions);
+  *longest = {middle, whole.end};
+  settle_box(rest, point, regions);
+}
+
+}  // namespace planner

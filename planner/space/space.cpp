@@ -1,0 +1,252 @@
+#include "planner/space/space.h"
+
+#include <algorithm>
+
+#include "planner/space/group_layouts.h"
+
+namespace planner {
+namespace {
+
+using specs::OffloadDevice;
+using specs::OffloadTreatment;
+
+constexpr std::array all_recomputations{specs::Recomputation::none, specs::Recomputation::selective,
+                                        specs::Recomputation::full};
+/// Virtual stages that a kind may have with `layers_per_rank` layers on a rank.
+std::pair<std::int64_t, std::int64_t> virtual_stage_range(specs::ScheduleKind kind,
+                                                          std::int64_t layers_per_rank) {
+  switch (kind) {
+    case specs::ScheduleKind::interleaved:
+      return {2, layers_per_rank};
+    case specs::ScheduleKind::zero_bubble_v:
+    case specs::ScheduleKind::dual_pipe_v:
+      return {2, 2};
+    default:
+      return {1, 1};
+  }
+}
+
+/// The bucket size of PyTorch's DistributedDataParallel (bucket_cap_mb = 25): large enough to fill a link,
+/// small enough that the first reduction starts early in the backward pass.
+constexpr std::int64_t bucket_bytes = std::int64_t{25} << 20;
+
+specs::BucketSizes default_buckets(const MeshDegrees& mesh) {
+  specs::BucketSizes buckets;
+  if (mesh.data * mesh.context > 1) {
+    buckets.gradient_bucket_bytes = bucket_bytes;
+    buckets.gather_bucket_bytes = bucket_bytes;
+  }
+  return buckets;
+}
+
+}  // namespace
+
+std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> small, large;
+  for (std::int64_t divisor = 1; divisor * divisor <= number; ++divisor) {
+    if (number % divisor != 0) continue;
+    small.push_back(divisor);
+    if (divisor * divisor != number) large.push_back(number / divisor);
+  }
+  small.insert(small.end(), large.rbegin(), large.rend());
+  return small;
+}
+
+specs::RegularPlacement MeshSpace::corner() const {
+  specs::RegularPlacement point;
+  point.tensor = mesh.tensor;
+  point.context = mesh.context;
+  point.pipeline = mesh.pipeline;
+  point.data = mesh.data;
+  point.expert = mesh.expert;
+  point.expert_tensor = mesh.expert_tensor;
+  point.order = order;
+  point.buckets = buckets;
+  return point;
+}
+
+Space::Space(const specs::Experiment& experiment, const specs::StackSpec& stack)
+    : experiment_(experiment), stack_(stack), legality_(experiment, stack) {
+  const std::int64_t devices = experiment.cluster.devices();
+  for (const std::int64_t degree : divisors(experiment.model.attention.heads))
+    if (degree <= devices && !legality_.tensor(degree)) tensor_degrees_.push_back(degree);
+  for (const std::int64_t degree : divisors(experiment.training.sequence_length))
+    if (degree <= devices && !legality_.context(degree)) context_degrees_.push_back(degree);
+  for (std::int64_t degree = 1; degree <= std::min(devices, specs::block_count(experiment.model)); ++degree)
+    if (!legality_.pipeline(degree)) pipeline_degrees_.push_back(degree);
+  for (const std::int64_t degree : divisors(experiment.training.global_batch))
+    if (degree <= devices && !legality_.data(degree)) data_degrees_.push_back(degree);
+  for (const specs::Recomputation mode : all_recomputations)
+    if (!legality_.recomputation(mode)) recomputations_.push_back(mode);
+  for (const std::int64_t steps : experiment.search.local_steps)
+    if (!legality_.local_steps({.data = 2}, {}, steps)) local_steps_.push_back(steps);
+  offload_.optimizer = legality_.offload_choices(OffloadPart::optimizer);
+  offload_.parameters = legality_.offload_choices(OffloadPart::parameters);
+  offload_.activations = legality_.offload_choices(OffloadPart::activations);
+  if (!offload_.parameters.empty() && offload_.parameters.front() == OffloadTreatment{})
+    parameters_stay_ = {OffloadTreatment{}};
+
+  const std::int64_t devices_per_node = experiment.cluster.groups.front().node.devices;
+  std::int64_t world_size = devices;
+  for (std::int64_t idle = 0; idle <= experiment.search.idle_nodes && world_size > 0; ++idle) {
+    add_meshes(world_size);
+    world_size -= devices_per_node;
+  }
+  if (is_mixed(experiment.cluster)) return;  // used whole
+  for (world_size = devices; meshes_.empty() && world_size > 0;) {
+    world_size = largest_legal_world_size(world_size - 1);
+    add_meshes(world_size);
+  }
+}
+
+std::int64_t Space::largest_world_size() const {
+  std::int64_t largest = 0;
+  for (const MeshSpace& space : meshes_) largest = std::max(largest, space.mesh.world_size());
+  return largest;
+}
+
+bool Space::contains_world_size(std::int64_t world_size) const {
+  return std::any_of(meshes_.begin(), meshes_.end(),
+                     [&](const MeshSpace& space) { return space.mesh.world_size() == world_size; });
+}
+
+const std::vector<OffloadTreatment>& Space::parameter_offload(const specs::ZeroTreatment& zero) const {
+  return zero.stage >= 3 ? offload_.parameters : parameters_stay_;
+}
+
+const std::vector<std::int64_t>& Space::local_steps(const MeshSpace& mesh,
+                                                    const specs::ZeroTreatment& zero) const {
+  static const std::vector<std::int64_t> every_step{1};
+  return mesh.mesh.data > 1 && zero.stage == 0 ? local_steps_ : every_step;
+}
+
+std::uint64_t Space::treatments_of_one_kind(const MeshSpace& mesh) const {
+  std::uint64_t parameters = 0;
+  for (const specs::ZeroTreatment& zero : zeros(mesh))
+    parameters += parameter_offload(zero).size() * local_steps(mesh, zero).size();
+  return parameters * offload_.optimizer.size() * offload_.activations.size();
+}
+
+std::uint64_t Space::outer_points(const MeshSpace& mesh) const {
+  std::uint64_t pairs = 0;
+  for (const BatchChoice& batch : batches(mesh)) pairs += schedules(batch).size();
+  return pairs * mesh.sequence_parallel.size() * recomputations_.size() * treatments_of_one_kind(mesh);
+}
+
+std::uint64_t Space::outer_points() const {
+  std::uint64_t total = 0;
+  for (const MeshSpace& mesh : meshes_) total += outer_points(mesh);
+  return total;
+}
+
+// The largest product of legal degrees that does not exceed `devices`; 0 without one.
+std::int64_t Space::largest_legal_world_size(std::int64_t devices) const {
+  std::int64_t largest = 0;
+  for (const std::int64_t tensor : tensor_degrees_)
+    for (const std::int64_t context : context_degrees_)
+      for (const std::int64_t pipeline : pipeline_degrees_) {
+        const std::int64_t replica = tensor * context * pipeline;
+        if (replica > devices) break;
+        const auto above = std::upper_bound(data_degrees_.begin(), data_degrees_.end(), devices / replica);
+        if (above != data_degrees_.begin()) largest = std::max(largest, replica * *std::prev(above));
+      }
+  return largest;
+}
+
+void Space::add_meshes(std::int64_t world_size) {
+  for (const std::int64_t tensor : tensor_degrees_) {
+    if (world_size % tensor != 0) continue;
+    for (const std::int64_t context : context_degrees_) {
+      if (world_size / tensor % context != 0) continue;
+      const std::int64_t remaining = world_size / tensor / context;
+      for (const std::int64_t pipeline : pipeline_degrees_) {
+        if (remaining % pipeline != 0) continue;
+        const std::int64_t data = remaining / pipeline;
+        if (!std::binary_search(data_degrees_.begin(), data_degrees_.end(), data)) continue;
+        const MeshDegrees dense{.tensor = tensor, .context = context, .pipeline = pipeline, .data = data};
+        for (const MeshDegrees& mesh : with_expert_degrees(dense)) add_mesh(mesh);
+      }
+    }
+  }
+}
+
+std::vector<MeshDegrees> Space::with_expert_degrees(const MeshDegrees& dense) const {
+  const auto& mixture = experiment_.model.mixture;
+  std::vector<MeshDegrees> meshes;
+  const std::int64_t ranks = dense.tensor * dense.context * dense.data;
+  for (const std::int64_t expert : divisors(mixture ? mixture->experts : 1))
+    for (const std::int64_t expert_tensor : divisors(mixture ? dense.tensor : 1)) {
+      if (ranks % (expert * expert_tensor) != 0) continue;
+      MeshDegrees mesh = dense;
+      mesh.expert = expert;
+      mesh.expert_tensor = expert_tensor;
+      if (!legality_.experts(mesh)) meshes.push_back(mesh);
+    }
+  return meshes;
+}
+
+void Space::add_mesh(const MeshDegrees& mesh) {
+  if (legality_.groups(mesh)) return;
+  MeshSpace space{.mesh = mesh, .sequence_parallel = {}, .buckets = default_buckets(mesh)};
+  for (const bool on : {false, true})
+    if (!legality_.sequence_parallel(mesh, on)) space.sequence_parallel.push_back(on);
+  space.batches = batch_list(mesh);
+  space.zeros = zero_list(mesh);
+  if (outer_points(space) == 0) return;
+  for (const specs::AxisOrder& order : legality_.axis_orders(mesh)) {
+    space.order = order;
+    meshes_.push_back(space);
+  }
+}
+
+std::size_t Space::batch_list(const MeshDegrees& mesh) {
+  const auto [found, added] = batch_index_.try_emplace({mesh.data, mesh.pipeline}, batch_lists_.size());
+  if (!added) return found->second;
+  std::vector<BatchChoice> batches;
+  const std::int64_t share = experiment_.training.global_batch / mesh.data;
+  for (const std::int64_t micro_batch : divisors(share)) {
+    if (legality_.micro_batch(mesh, micro_batch)) continue;
+    const BatchChoice batch{micro_batch, share / micro_batch, schedule_list(mesh, share / micro_batch)};
+    if (!schedules(batch).empty()) batches.push_back(batch);
+  }
+  batch_lists_.push_back(std::move(batches));
+  return found->second;
+}
+
+std::size_t Space::schedule_list(const MeshDegrees& mesh, std::int64_t accumulation) {
+  // DualPipe alone asks for a number of micro-batches: two a pipeline rank.
+  const bool long_enough = accumulation >= 2 * mesh.pipeline;
+  const auto [found, added] =
+      schedule_index_.try_emplace({mesh.pipeline, long_enough}, schedule_lists_.size());
+  if (!added) return found->second;
+  std::vector<ScheduleChoice> legal;
+  if (mesh.pipeline == 1) {
+    legal.push_back({});
+  } else {
+    const std::int64_t layers = specs::block_count(experiment_.model);
+    for (const specs::ScheduleKind kind : stack_.schedules) {
+      const auto [first, last] = virtual_stage_range(kind, layers / mesh.pipeline);
+      for (std::int64_t stages = first; stages <= last; ++stages)
+        if (!legality_.schedule(mesh, accumulation, kind, stages)) legal.push_back({kind, stages});
+    }
+  }
+  schedule_lists_.push_back(std::move(legal));
+  return found->second;
+}
+
+std::size_t Space::zero_list(const MeshDegrees& mesh) {
+  const std::tuple key{mesh.tensor, mesh.data * mesh.context, mesh.pipeline > 1};
+  const auto [found, added] = zero_index_.try_emplace(key, zero_lists_.size());
+  if (!added) return found->second;
+  std::vector<specs::ZeroTreatment> legal;
+  for (std::int64_t stage = 0; stage <= 3; ++stage)
+    for (const specs::ShardScope scope : {specs::ShardScope::world, specs::ShardScope::node}) {
+      const specs::ZeroTreatment zero{stage, scope};
+      if (stage == 0 && scope == specs::ShardScope::node) continue;
+      if (!legality_.zero(mesh, zero)) legal.push_back(zero);
+    }
+  zero_lists_.push_back(std::move(legal));
+  return found->second;
+}
+
+}  // namespace planner

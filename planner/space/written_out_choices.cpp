@@ -1,0 +1,219 @@
+#include "planner/space/written_out_choices.h"
+
+#include <algorithm>
+
+namespace planner {
+namespace {
+
+using specs::Placement;
+using specs::RegularPlacement;
+
+/// Layers of which units [first, end) hold any, counted one by one.
+std::int64_t layers_in(std::int64_t first, std::int64_t end, std::int64_t blocks) {
+  std::int64_t layers = 0;
+  for (std::int64_t layer = 0; layer < blocks; ++layer) {
+    const std::int64_t attention = 2 * layer + 1;
+    layers += (first <= attention && attention < end) || (first <= attention + 1 && attention + 1 < end);
+  }
+  return layers;
+}
+
+std::size_t below(std::size_t count, std::mt19937_64& random) {
+  return std::uniform_int_distribution<std::size_t>(0, count - 1)(random);
+}
+
+}  // namespace
+
+WrittenOutChoices::WrittenOutChoices(const specs::Experiment& experiment, const specs::StackSpec& stack)
+    : experiment_(experiment),
+      stack_(stack),
+      blocks_(specs::block_count(experiment.model)),
+      units_(specs::unit_count(blocks_)) {
+  for (const specs::ClusterGroup& group : experiment.cluster.groups)
+    groups_.push_back(group.nodes * group.node.devices);
+}
+
+bool WrittenOutChoices::free_cuts(const RegularPlacement& outer) const {
+  const auto& features = experiment_.training.stack_features;
+  const bool by_hand = std::find(features.begin(), features.end(), "balanced_stages") != features.end();
+  return outer.pipeline > 1 && outer.virtual_stages == 1 && experiment_.search.uneven_stages &&
+         stack_.uneven_stages && !by_hand;
+}
+
+bool WrittenOutChoices::may_cut_before(std::int64_t unit) const {
+  if (unit < 2 || unit > units_ - 2) return false;  // each end keeps an attention or an FFN
+  return unit % 2 == 1 || (experiment_.search.cuts_inside_layers && stack_.cuts_inside_layers);
+}
+
+std::vector<std::int64_t> WrittenOutChoices::recomputed_choices(const RegularPlacement& outer,
+                                                                std::int64_t layers) const {
+  if (outer.recomputation == specs::Recomputation::none) return {0};
+  const std::vector<std::int64_t>& wanted = experiment_.search.recomputed_layers;
+  std::vector<std::int64_t> choices;
+  for (std::int64_t count = 0; count <= layers; ++count)
+    if (wanted.empty() || std::count(wanted.begin(), wanted.end(), count) > 0) choices.push_back(count);
+  return choices;
+}
+
+bool WrittenOutChoices::stages_on_groups(const RegularPlacement& outer) const {
+  if (!free_cuts(outer)) return false;
+  for (const std::int64_t devices : groups_)
+    if (devices * outer.pipeline % (outer.tensor * outer.context * outer.data * outer.pipeline) != 0)
+      return false;
+  return true;
+}
+
+std::vector<WrittenOutChoices::Shares> WrittenOutChoices::shares(const RegularPlacement& outer) const {
+  std::vector<Shares> found;
+  const std::int64_t replica = outer.tensor * outer.context * outer.pipeline;
+  if (groups_.size() != 2 || !experiment_.search.unequal_shares || groups_[0] % replica != 0 ||
+      groups_[1] % replica != 0)
+    return found;
+  const std::int64_t all = experiment_.training.global_batch / outer.micro_batch;
+  for (std::int64_t first = 1; first * (groups_[0] / replica) < all; ++first) {
+    const std::int64_t rest = all - first * (groups_[0] / replica);
+    if (rest % (groups_[1] / replica) == 0) found.emplace_back(first, rest / (groups_[1] / replica));
+  }
+  return found;
+}
+
+Count WrittenOutChoices::count(const RegularPlacement& outer) const {
+  if (groups_.size() == 1) return count_of_cuts(outer);
+  Count orders = 1;
+  for (std::size_t group = 2; group <= groups_.size(); ++group) orders *= group;
+  Count all = shares(outer).size();
+  if (stages_on_groups(outer)) all += count_of_cuts(outer) * orders;
+  return all;
+}
+
+Count WrittenOutChoices::count_of_cuts(const RegularPlacement& outer) const {
+  Count& known = counts_[{outer.pipeline, outer.virtual_stages, outer.recomputation}];
+  if (known != 0) return known;
+  // From the last stage back: the choices of the stages that are left, and those of them that recompute
+  // nowhere.
+  const bool recomputes = outer.recomputation != specs::Recomputation::none;
+  Count all = 1, nowhere = 1;
+  const auto has_none = [](const std::vector<std::int64_t>& choices) {
+    return !choices.empty() && choices.front() == 0 ? 1 : 0;
+  };
+  if (!free_cuts(outer)) {
+    const std::int64_t layers = blocks_ / (outer.pipeline * outer.virtual_stages);
+    const Placement even = specs::regular_placement(outer, blocks_);
+    for (std::int64_t rank = 0; rank < outer.pipeline; ++rank) {
+      std::int64_t least = blocks_;
+      for (const specs::PipelineStage& stage : even.stages)
+        if (stage.pipeline_rank == rank)
+          least = std::min(least, layers_in(stage.units.first, stage.units.end, blocks_));
+      const auto choices = recomputed_choices(outer, std::max(least, layers));
+      all *= choices.size();
+      nowhere *= has_none(choices);
+    }
+  } else {
+    std::vector<std::vector<std::int64_t>> choices_of_layers;
+    for (std::int64_t layers = 0; layers <= blocks_; ++layers)
+      choices_of_layers.push_back(recomputed_choices(outer, layers));
+    std::vector<std::vector<std::int64_t>> layers(static_cast<std::size_t>(units_));
+    for (std::int64_t first = 0; first < units_; ++first)
+      for (std::int64_t end = 0; end <= units_; ++end)
+        layers[static_cast<std::size_t>(first)].push_back(layers_in(first, end, blocks_));
+    std::vector<Count> rest(static_cast<std::size_t>(units_) + 1), still(rest.size());
+    rest.back() = still.back() = 1;
+    for (std::int64_t stage = outer.pipeline; stage-- > 0;) {
+      std::vector<Count> from(rest.size()), nowhere_from(rest.size());
+      for (std::int64_t first = 0; first < units_; ++first) {
+        if (stage == 0 ? first != 0 : !may_cut_before(first)) continue;
+        for (std::int64_t end = first + 1; end <= units_; ++end) {
+          const auto index = static_cast<std::size_t>(end);
+          if (rest[index] == 0) continue;
+          const auto& choices =
+              choices_of_layers[static_cast<std::size_t>(layers[static_cast<std::size_t>(first)][index])];
+          from[static_cast<std::size_t>(first)] += rest[index] * choices.size();
+          nowhere_from[static_cast<std::size_t>(first)] += still[index] * has_none(choices);
+        }
+      }
+      rest = std::move(from);
+      still = std::move(nowhere_from);
+    }
+    all = rest.front();
+    nowhere = still.front();
+  }
+  known = recomputes ? Count(all - nowhere) : all;
+  return known;
+}
+
+// A coin says whether stages or replicas are spread, where both are possible: there are far more cuts than
+// shares.
+Placement WrittenOutChoices::draw(const RegularPlacement& outer, std::mt19937_64& random) const {
+  if (groups_.size() == 1) return draw_cut(outer, random);
+  const std::vector<Shares> all = shares(outer);
+  const bool stages = stages_on_groups(outer) && (all.empty() || random() % 2 == 0);
+  if (stages) {
+    Placement placement = draw_cut(outer, random);
+    std::vector<std::size_t> order(groups_.size());
+    for (std::size_t group = 0; group < order.size(); ++group) order[group] = group;
+    std::shuffle(order.begin(), order.end(), random);
+    std::size_t stage = 0;
+    for (const std::size_t group : order)
+      for (std::int64_t rank = 0; rank < groups_[group] / (outer.tensor * outer.context * outer.data); ++rank)
+        placement.stages[stage++].device_group = static_cast<std::int64_t>(group);
+    return placement;
+  }
+  const auto [first, second] = all[below(all.size(), random)];
+  RegularPlacement longest = outer;
+  longest.accumulation = std::max(first, second);
+  Placement placement = specs::regular_placement(longest, blocks_);
+  const std::int64_t replica = outer.tensor * outer.context * outer.pipeline;
+  placement.replica_shares = {{groups_[0] / replica, first, 0}, {groups_[1] / replica, second, 1}};
+  return placement;
+}
+
+Placement WrittenOutChoices::draw_cut(const RegularPlacement& outer, std::mt19937_64& random) const {
+  Placement placement = specs::regular_placement(outer, blocks_);
+  if (free_cuts(outer)) {
+    std::vector<std::int64_t> places;
+    for (std::int64_t unit = 0; unit <= units_; ++unit)
+      if (may_cut_before(unit)) places.push_back(unit);
+    std::shuffle(places.begin(), places.end(), random);
+    places.resize(placement.stages.size() - 1);
+    std::sort(places.begin(), places.end());
+    places.push_back(units_);
+    // Half of them keep the even cut but for one place, which is where the best are.
+    const bool near = random() % 2 == 0;
+    const std::size_t moved = below(places.size(), random);
+    std::int64_t first = 0;
+    for (std::size_t stage = 0; stage < places.size(); ++stage) {
+      specs::UnitRange& units = placement.stages[stage].units;
+      std::int64_t end = places[stage];
+      if (near) {
+        end = units.end;
+        if (stage == moved && stage + 1 < places.size()) {
+          const std::int64_t step = may_cut_before(end + 1) ? 1 : 2;
+          if (may_cut_before(end + step) && end + step < placement.stages[stage + 1].units.end) end += step;
+        }
+      }
+      units = {first, end};
+      first = end;
+    }
+  }
+  bool somewhere = outer.recomputation == specs::Recomputation::none;
+  for (int attempt = 0; attempt < 64; ++attempt) {
+    std::map<std::int64_t, std::int64_t> of_rank;
+    for (specs::PipelineStage& stage : placement.stages) {
+      const std::int64_t layers = layers_in(stage.units.first, stage.units.end, blocks_);
+      const auto choices = recomputed_choices(outer, layers);
+      if (choices.empty()) continue;
+      const auto [entry, first] =
+          of_rank.try_emplace(stage.pipeline_rank, choices[below(choices.size(), random)]);
+      const std::int64_t count = std::min(entry->second, layers);
+      somewhere = somewhere || count > 0;
+      stage.recomputation.clear();
+      if (count > 0) stage.recomputation.push_back({count, outer.recomputation, outer.recomputed_modules});
+      if (count > 0 && count < layers)
+        stage.recomputation.push_back({layers - count, specs::Recomputation::none});
+    }
+    if (somewhere) break;
+  }
+  return placement;
+}
+
+}  // namespace planner

@@ -1,0 +1,247 @@
+#include "planner/space/written_out_space.h"
+
+#include <algorithm>
+
+#include "specs/plan/placement_check.h"
+#include "specs/schedule/generate.h"
+
+namespace planner {
+namespace {
+
+using specs::OffloadDevice;
+using specs::OffloadTreatment;
+using specs::Recomputation;
+using specs::RegularPlacement;
+using specs::ScheduleKind;
+using specs::ShardScope;
+using specs::ZeroTreatment;
+
+constexpr std::int64_t bucket_bytes = 26214400;
+
+template <class Value>
+bool among(const std::vector<Value>& list, const Value& value) {
+  return std::count(list.begin(), list.end(), value) > 0;
+}
+template <class Value>
+bool wanted(const std::vector<Value>& restriction, const Value& value) {
+  return restriction.empty() || among(restriction, value);
+}
+
+std::int64_t size_of(const RegularPlacement& mesh, std::string_view axis) {
+  return axis == "tp" ? mesh.tensor : axis == "cp" ? mesh.context : axis == "dp" ? mesh.data : mesh.pipeline;
+}
+
+/// "tp-dp" for "tp-cp-dp-pp" of a mesh with neither context nor pipeline ranks.
+std::string without_small_axes(const RegularPlacement& mesh, const std::string& order) {
+  std::string left;
+  for (std::size_t at = 0; at < order.size(); at += 3) {
+    const std::string_view axis = std::string_view(order).substr(at, 2);
+    if (size_of(mesh, axis) > 1) left += std::string(axis) + "-";
+  }
+  return left;
+}
+
+}  // namespace
+
+WrittenOutSpace::WrittenOutSpace(const specs::Experiment& experiment, const specs::StackSpec& stack)
+    : experiment_(experiment),
+      search_(experiment.search),
+      stack_(stack),
+      layers_(specs::block_count(experiment.model)) {
+  const std::int64_t devices = experiment.cluster.devices();
+  const std::int64_t per_node = experiment.cluster.groups.front().node.devices;
+  for (std::int64_t idle = 0; idle <= search_.idle_nodes && idle * per_node < devices; ++idle)
+    add_world(devices - idle * per_node);
+  if (experiment.cluster.groups.size() > 1) return;  // used whole
+  for (std::int64_t world = devices - 1; meshes_.empty() && world > 0; --world) add_world(world);
+}
+
+void WrittenOutSpace::add_world(std::int64_t world) {
+  const std::int64_t sequence = experiment_.training.sequence_length;
+  for (std::int64_t tensor = 1; tensor <= std::min(world, experiment_.model.attention.heads); ++tensor) {
+    if (world % tensor != 0) continue;
+    for (std::int64_t pipeline = 1; tensor * pipeline <= world && pipeline <= layers_; ++pipeline) {
+      if (world % (tensor * pipeline) != 0) continue;
+      for (std::int64_t context = 1; tensor * pipeline * context <= world && context <= sequence; ++context)
+        if (world % (tensor * pipeline * context) == 0)
+          add_meshes(tensor, context, pipeline, world / (tensor * pipeline * context));
+    }
+  }
+}
+
+void WrittenOutSpace::add_meshes(std::int64_t tensor, std::int64_t context, std::int64_t pipeline,
+                                 std::int64_t data) {
+  if (!wanted(search_.tensor, tensor) || !wanted(search_.context, context) ||
+      !wanted(search_.pipeline, pipeline) || !wanted(search_.data, data) ||
+      experiment_.training.global_batch % data != 0)
+    return;
+  if ((tensor > 1 && !stack_.tensor_parallel) || (context > 1 && !stack_.context_parallel) ||
+      (pipeline > 1 && stack_.schedules.empty()))
+    return;
+  const std::int64_t experts = experiment_.model.mixture ? experiment_.model.mixture->experts : 1;
+  for (std::int64_t expert = 1; expert <= experts; ++expert)
+    for (std::int64_t expert_tensor = 1; expert_tensor <= (experts > 1 ? tensor : 1); ++expert_tensor) {
+      WrittenOutMesh mesh;
+      mesh.corner.tensor = tensor;
+      mesh.corner.context = context;
+      mesh.corner.pipeline = pipeline;
+      mesh.corner.data = data;
+      mesh.corner.expert = expert;
+      mesh.corner.expert_tensor = expert_tensor;
+      if (data * context > 1)
+        mesh.corner.buckets.gradient_bucket_bytes = mesh.corner.buckets.gather_bucket_bytes = bucket_bytes;
+      if ((experts > 1 && !experts_allowed(mesh.corner)) || !shape_allowed(mesh.corner) ||
+          !groups_allowed(mesh.corner))
+        continue;
+      const std::int64_t share = experiment_.training.global_batch / data;
+      for (std::int64_t size = 1; size <= share; ++size)
+        if (share % size == 0 && wanted(search_.micro_batch, size) &&
+            !schedules(pipeline, share / size).empty())
+          mesh.micro_batches.push_back(size);
+      add_orders(std::move(mesh));
+    }
+}
+
+void WrittenOutSpace::add_orders(WrittenOutMesh mesh) {
+  if (mesh.micro_batches.empty() || sequence_parallel(mesh.corner).empty() || recomputations().empty())
+    return;
+  bool treated = false;
+  for (const ZeroTreatment& zero : zeros(mesh.corner))
+    treated |= !offload(OffloadedPart::optimizer, zero).empty() &&
+               !offload(OffloadedPart::parameters, zero).empty() &&
+               !offload(OffloadedPart::activations, zero).empty() && !local_steps(mesh.corner, zero).empty();
+  if (!treated) return;
+  std::vector<std::string> seen;
+  for (const std::string& order : stack_.axis_orders) {
+    const std::string visible = without_small_axes(mesh.corner, order);
+    if (!wanted(search_.axis_order, order) || among(seen, visible)) continue;
+    if (experiment_.cluster.groups.size() > 1 && order != specs::to_string(specs::default_axis_order))
+      continue;
+    seen.push_back(visible);
+    mesh.corner.order = specs::axis_order_from(order).value_or(specs::default_axis_order);
+    meshes_.push_back(mesh);
+  }
+}
+
+bool WrittenOutSpace::experts_allowed(const RegularPlacement& mesh) const {
+  if (mesh.tensor % mesh.expert_tensor != 0 || !wanted(search_.expert, mesh.expert) ||
+      !wanted(search_.expert_tensor, mesh.expert_tensor))
+    return false;
+  if (mesh.expert > 1 && !stack_.expert_parallel) return false;
+  return mesh.expert_tensor == 1 || mesh.expert_tensor == mesh.tensor || stack_.expert_tensor_parallel;
+}
+
+// The degrees against the model and the cluster: with one micro-batch, since neither the micro-batch nor the
+// treatment changes what the check judges.
+// On several kinds of nodes: a pipeline rank, or one of the replicas of two kinds, is on nodes of one.
+bool WrittenOutSpace::groups_allowed(const RegularPlacement& mesh) const {
+  const auto& groups = experiment_.cluster.groups;
+  if (groups.size() == 1) return true;
+  const auto all_hold = [&](std::int64_t devices) {
+    return std::all_of(groups.begin(), groups.end(), [&](const specs::ClusterGroup& group) {
+      return group.nodes * group.node.devices % devices == 0;
+    });
+  };
+  return (mesh.pipeline > 1 && all_hold(mesh.tensor * mesh.context * mesh.data)) ||
+         (groups.size() == 2 && search_.unequal_shares &&
+          all_hold(mesh.tensor * mesh.context * mesh.pipeline));
+}
+
+bool WrittenOutSpace::shape_allowed(const RegularPlacement& mesh) const {
+  RegularPlacement whole = mesh;
+  whole.micro_batch = experiment_.training.global_batch / mesh.data;
+  whole.accumulation = 1;
+  return specs::placement_violations(specs::regular_placement(whole, layers_), experiment_.model,
+                                     experiment_.cluster, experiment_.training)
+      .empty();
+}
+
+std::vector<WrittenOutSchedule> WrittenOutSpace::schedules(std::int64_t pipeline,
+                                                           std::int64_t accumulation) const {
+  if (pipeline == 1) return {{ScheduleKind::one_forward_one_backward, 1}};
+  std::vector<WrittenOutSchedule> allowed;
+  for (const auto& [kind, name] : specs::EnumNames<ScheduleKind>::names)
+    for (std::int64_t stages = 1; stages * pipeline <= layers_; ++stages) {
+      if ((kind == ScheduleKind::interleaved) != (stages > 1) && kind != ScheduleKind::zero_bubble_v &&
+          kind != ScheduleKind::dual_pipe_v)
+        continue;
+      const bool uneven = layers_ % (pipeline * stages) != 0;
+      if (uneven && (stages > 1 || !search_.uneven_stages || !stack_.uneven_stages)) continue;
+      if (among(stack_.schedules, kind) && wanted(search_.schedule, kind) &&
+          wanted(search_.virtual_stages, stages) &&
+          specs::schedule_refusal(kind, pipeline, stages, accumulation).empty())
+        allowed.emplace_back(kind, stages);
+    }
+  return allowed;
+}
+
+std::vector<bool> WrittenOutSpace::sequence_parallel(const RegularPlacement& mesh) const {
+  if (mesh.tensor == 1) return {false};
+  std::vector<bool> allowed;
+  for (const bool on : {false, true}) {
+    const bool able = !on || (stack_.sequence_parallel &&
+                              experiment_.training.sequence_length / mesh.context % mesh.tensor == 0);
+    if (able && wanted(search_.sequence_parallel, on)) allowed.push_back(on);
+  }
+  return allowed;
+}
+
+std::vector<Recomputation> WrittenOutSpace::recomputations() const {
+  std::vector<Recomputation> allowed;
+  for (const Recomputation mode : {Recomputation::none, Recomputation::selective, Recomputation::full})
+    if (among(stack_.recomputations, mode) && wanted(search_.recomputation, mode)) allowed.push_back(mode);
+  return allowed;
+}
+
+std::vector<ZeroTreatment> WrittenOutSpace::zeros(const RegularPlacement& mesh) const {
+  const std::int64_t replicas = mesh.data * mesh.context;
+  if (replicas == 1) return {ZeroTreatment{}};
+  std::vector<ZeroTreatment> allowed;
+  for (std::int64_t stage = 0; stage <= 3; ++stage) {
+    if (!among(stack_.zero_stages, stage) || !wanted(search_.zero_stage, stage)) continue;
+    if (mesh.pipeline > 1 && stage > stack_.zero_stage_with_pipeline) continue;
+    const std::int64_t per_node = experiment_.cluster.groups.front().node.devices / mesh.tensor;
+    if (stage == 0 || per_node <= 1 || per_node >= replicas) {
+      allowed.push_back({stage, ShardScope::world});
+      continue;
+    }
+    for (const ShardScope scope : {ShardScope::world, ShardScope::node})
+      if (among(stack_.shard_scopes, scope) && wanted(search_.shard_scope, scope))
+        allowed.push_back({stage, scope});
+  }
+  return allowed;
+}
+
+std::vector<std::int64_t> WrittenOutSpace::local_steps(const RegularPlacement& mesh,
+                                                       const ZeroTreatment& zero) const {
+  if (mesh.data == 1 || zero.stage > 0) return {1};
+  std::vector<std::int64_t> allowed;
+  for (const std::int64_t steps : search_.local_steps)
+    if (steps == 1 || stack_.local_steps) allowed.push_back(steps);
+  return allowed;
+}
+
+std::vector<OffloadTreatment> WrittenOutSpace::offload(OffloadedPart part, const ZeroTreatment& zero) const {
+  const bool of_optimizer = part == OffloadedPart::optimizer,
+             of_parameters = part == OffloadedPart::parameters;
+  const std::vector<OffloadDevice>& offered = of_optimizer    ? stack_.optimizer_offload
+                                              : of_parameters ? stack_.parameter_offload
+                                                              : stack_.activation_offload;
+  const std::vector<OffloadDevice>& restriction = of_optimizer    ? search_.offload_optimizer
+                                                  : of_parameters ? search_.offload_parameters
+                                                                  : search_.offload_activations;
+  std::vector<OffloadTreatment> allowed;
+  for (const OffloadDevice device : {OffloadDevice::none, OffloadDevice::cpu, OffloadDevice::nvme}) {
+    if (!wanted(restriction, device)) continue;
+    if (device == OffloadDevice::none) {
+      allowed.push_back({});
+      continue;
+    }
+    if (!among(offered, device) || (of_parameters && zero.stage < 3)) continue;
+    for (std::int64_t eighths = 1; eighths <= 8; ++eighths)
+      if (wanted(search_.offload_eighths, eighths)) allowed.push_back({device, eighths});
+  }
+  return allowed;
+}
+
+}  // namespace planner

@@ -1,0 +1,254 @@
+#include "planner/plan/plan_experiment.h"
+
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "cost_models/estimate.h"
+#include "planner/certificate/verify_certificate.h"
+#include "planner/plan/price_placement.h"
+#include "planner/pricing/pricing.h"
+#include "planner/questions/sweep.h"
+#include "planner/questions/what_if.h"
+#include "planner/questions/why_not.h"
+#include "specs/language/read_experiment.h"
+#include "specs/plan/placement_check.h"
+#include "specs/plan/plan_json.h"
+#include "specs/schedule/text.h"
+#include "specs/schedule/verify.h"
+
+namespace planner {
+namespace {
+
+using ::testing::HasSubstr;
+
+specs::Experiment experiment_of(const std::vector<std::string>& settings = {}) {
+  const auto experiment = specs::read_experiment("examples/gpt3-175b.toml", settings);
+  EXPECT_TRUE(experiment.ok()) << experiment.diagnostics.render();
+  return *experiment;
+}
+
+/// A model and a cluster small enough that a search takes milliseconds.
+specs::Experiment small_experiment(const std::vector<std::string>& settings = {}) {
+  std::vector<std::string> all{"cluster.nodes=1", "training.global_batch=16", "model.preset=gpt2-medium",
+                               "training.sequence_length=1024", "training.tokens=0"};
+  all.insert(all.end(), settings.begin(), settings.end());
+  return experiment_of(all);
+}
+
+specs::Plan plan_of(const specs::Experiment& experiment) {
+  const auto outcome = plan_experiment(experiment);
+  EXPECT_TRUE(outcome.ok()) << outcome.diagnostics.render();
+  EXPECT_TRUE(outcome->plan.has_value());
+  return *outcome->plan;
+}
+
+TEST(PlanExperiment, Gpt3OnAThousandGpusGetsTheLayoutThatPractitionersUse) {
+  const specs::Plan plan = plan_of(experiment_of());
+  EXPECT_EQ(plan.world_size, 1024);
+  EXPECT_EQ(plan.idle_devices, 0);
+  EXPECT_GE(plan.placement.stages.front().mesh.tensor, 4);
+  EXPECT_LE(plan.placement.stages.front().mesh.tensor, 8);  // inside the node
+  EXPECT_GE(plan.placement.pipeline_ranks(), 4);
+  EXPECT_LE(plan.placement.pipeline_ranks(), 16);
+  EXPECT_GT(plan.prediction.model_flops_utilization, 0.40);
+  EXPECT_LT(plan.prediction.model_flops_utilization, 0.65);
+  EXPECT_FALSE(plan.runners_up.empty());
+  EXPECT_TRUE(plan.certificate.complete);
+}
+
+TEST(PlanExperiment, ThePlanIsWholeAndChecksOutByCodeThatDidNotMakeIt) {
+  const specs::Plan plan = plan_of(experiment_of());
+  const auto violations = specs::placement_violations(plan.placement, plan.inputs.model, plan.inputs.cluster,
+                                                      plan.inputs.training);
+  EXPECT_TRUE(violations.empty()) << violations.front().message;
+  specs::Schedule shape;
+  shape.kind = plan.placement.schedule;
+  shape.layout = plan.schedule.layout;
+  shape.pipeline_ranks = static_cast<std::int32_t>(plan.placement.pipeline_ranks());
+  shape.virtual_stages = static_cast<std::int32_t>(plan.placement.virtual_stages);
+  shape.micro_batches = static_cast<std::int32_t>(plan.placement.accumulation);
+  const auto schedule = specs::from_text(shape, plan.schedule.replicas.front().rank_actions);
+  ASSERT_TRUE(schedule.ok()) << schedule.diagnostics.render();
+  EXPECT_TRUE(specs::verify(*schedule).empty());
+  const auto read_back = specs::read_plan_text(specs::write_plan(plan), "plan.json");
+  ASSERT_TRUE(read_back.ok()) << read_back.diagnostics.render();
+  EXPECT_EQ(*read_back, plan);
+}
+
+TEST(PlanExperiment, TheSearchPricesAsTheFullAccountDoes) {
+  const specs::Plan plan = plan_of(small_experiment());
+  EXPECT_NEAR(plan.objective, plan.prediction.step_seconds, 1e-9 * plan.objective);
+  const cost_models::Estimator estimator(plan.inputs);
+  for (const specs::RunnerUp& runner_up : plan.runners_up) {
+    const specs::CostBreakdown cost = estimator.estimate(runner_up.placement);
+    EXPECT_NEAR(cost.step_seconds, runner_up.step_seconds, 1e-9 * cost.step_seconds);
+    EXPECT_EQ(cost.peak_device_bytes, runner_up.peak_device_bytes);
+    EXPECT_GE(runner_up.objective, plan.objective);
+  }
+}
+
+TEST(PlanExperiment, EveryObjectiveIsPricedAsTheFullAccountDoes) {
+  for (const char* objective : {"cost", "energy", "goodput"}) {
+    const specs::Plan plan =
+        plan_of(small_experiment({std::string("search.objective=") + objective, "search.idle_nodes=1",
+                                  "cluster.nodes=2", "cluster.failures_per_node_hour=0.001"}));
+    const cost_models::Estimator estimator(plan.inputs);
+    EXPECT_GT(plan.objective, 0) << objective;
+    for (const specs::RunnerUp& runner_up : plan.runners_up) {
+      const double full = objective_of(plan.inputs.search.objective, estimator.estimate(runner_up.placement));
+      EXPECT_NEAR(runner_up.objective, full, 1e-9 * full) << objective;
+    }
+  }
+}
+
+TEST(PlanExperiment, RestrictionsOfTheSearchAreHonoured) {
+  const specs::Plan plan = plan_of(small_experiment({"search.tensor=[2]", "search.micro_batch=[2]"}));
+  EXPECT_EQ(plan.placement.stages.front().mesh.tensor, 2);
+  EXPECT_EQ(plan.placement.micro_batch, 2);
+}
+
+TEST(PlanExperiment, ADimensionThatIsNotSearchedIsRefusedNotIgnored) {
+  const auto outcome = plan_experiment(small_experiment({"search.output_tensor=[2]"}));
+  EXPECT_FALSE(outcome.ok());
+  EXPECT_THAT(outcome.diagnostics.render(), HasSubstr("search.output_tensor"));
+}
+
+TEST(PlanExperiment, WhatDoesNotFitComesWithChangesThatWereTried) {
+  std::vector<std::string> settings{"cluster.nodes=2", "training.global_batch=64", "training.tokens=0",
+                                    "search.offload_optimizer=[\"none\"]", "search.recomputation=[\"none\"]"};
+  const auto outcome = plan_experiment(experiment_of(settings));
+  ASSERT_TRUE(outcome.ok());
+  ASSERT_TRUE(outcome->infeasibility.has_value());
+  const Infeasibility& answer = *outcome->infeasibility;
+  EXPECT_THAT(answer.reasons.at(0), HasSubstr("more a device"));
+  ASSERT_FALSE(answer.remedies.empty());
+  settings.push_back(answer.remedies.front().setting);
+  EXPECT_EQ(plan_of(experiment_of(settings)).prediction.peak_device_bytes,
+            answer.remedies.front().candidate.price.peak_device_bytes);
+}
+
+TEST(PlanExperiment, AnIllegalRestrictionIsAnsweredWithItsEquation) {
+  specs::Experiment experiment = small_experiment();
+  experiment.search.tensor = {3};
+  const auto outcome = plan_experiment(experiment);
+  ASSERT_TRUE(outcome.ok());
+  ASSERT_TRUE(outcome->infeasibility.has_value());
+  EXPECT_THAT(outcome->infeasibility->reasons.at(0), HasSubstr("16 heads % tensor 3 = 1"));
+}
+
+Verdict verdict_of(const specs::Plan& plan, const std::vector<std::string>& question) {
+  const auto answer = why_not(plan, small_experiment(question));
+  EXPECT_TRUE(answer.ok()) << answer.diagnostics.render();
+  return answer->verdict;
+}
+
+TEST(WhyNot, TellsTheVerdictsApart) {
+  const specs::Plan plan = plan_of(small_experiment({"search.micro_batch=[1]", "search.tensor=[1]"}));
+  specs::Experiment illegal = small_experiment();
+  illegal.search.tensor = {3};
+  EXPECT_EQ(why_not(plan, illegal)->verdict, Verdict::illegal);
+  EXPECT_EQ(verdict_of(plan, {"search.tensor=[2]"}), Verdict::excluded_by_search);
+  EXPECT_EQ(verdict_of(plan, {"search.tensor=[1]", "search.micro_batch=[1]"}), Verdict::chosen);
+  EXPECT_EQ(
+      verdict_of(plan, {"search.tensor=[1]", "search.micro_batch=[1]", "search.recomputation=[\"full\"]"}),
+      Verdict::worse);
+}
+
+TEST(WhatIf, PricesTheSamePlacementAndANewOne) {
+  const auto answer = what_if(experiment_of(), experiment_of({"cluster.network=ethernet-25g"}));
+  ASSERT_TRUE(answer.ok()) << answer.diagnostics.render();
+  ASSERT_TRUE(answer->base.plan && answer->unchanged && answer->replanned.plan);
+  EXPECT_EQ(answer->unchanged->plan.placement, answer->base.plan->placement);
+  EXPECT_GT(answer->unchanged->plan.prediction.step_seconds, answer->base.plan->prediction.step_seconds);
+  EXPECT_LE(answer->replanned.plan->prediction.step_seconds, answer->unchanged->plan.prediction.step_seconds);
+}
+
+TEST(PricePlacement, PricesWhatDoesNotFitAndSaysByHowMuch) {
+  const auto priced = price_best_completion(experiment_of({"search.tensor=[1]", "search.pipeline=[8]"}));
+  ASSERT_TRUE(priced.ok()) << priced.diagnostics.render();
+  EXPECT_THAT(priced->memory_shortfall, HasSubstr("needs"));
+  EXPECT_GT(priced->plan.prediction.peak_device_bytes, priced->usable_device_bytes);
+}
+
+TEST(Sweep, PlansEachPointInOrderAndMarksTheParetoFront) {
+  std::vector<specs::SweepPoint> points;
+  for (const char* batch : {"8", "16", "32"})
+    points.push_back({{std::string("training.global_batch=") + batch},
+                      small_experiment({std::string("training.global_batch=") + batch})});
+  std::size_t finished = 0;
+  const std::atomic<bool> stop = false;
+  const auto outcomes = run_sweep(
+      points, {.threads = 2, .finished = [&](std::size_t, const SweepOutcome&) { ++finished; }}, stop);
+  EXPECT_EQ(finished, 3u);
+  ASSERT_EQ(outcomes.size(), 3u);
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    EXPECT_EQ(outcomes[point].settings, points[point].settings);
+    ASSERT_TRUE(outcomes[point].outcome && outcomes[point].outcome->plan);
+    EXPECT_EQ(*outcomes[point].outcome->plan, plan_of(points[point].experiment));
+  }
+  const std::vector<bool> front = pareto_front(outcomes);
+  EXPECT_TRUE(front[0]);  // the smallest batch has the shortest step
+}
+
+TEST(Sweep, AStoppedSweepLeavesTheRestUnplanned) {
+  const std::vector<specs::SweepPoint> points(3, {{}, small_experiment()});
+  const std::atomic<bool> stop = true;
+  const auto outcomes =
+      run_sweep(points, {.finished = [](std::size_t, const SweepOutcome&) { FAIL(); }}, stop);
+  for (const SweepOutcome& outcome : outcomes) EXPECT_FALSE(outcome.outcome.has_value());
+}
+
+/// Small enough to be priced whole by the verification.
+specs::Experiment enumerable_experiment() {
+  return small_experiment({"search.offload_optimizer=[\"none\"]", "search.offload_activations=[\"none\"]"});
+}
+
+TEST(VerifyCertificate, HoldsWhatTheSearchClaims) {
+  const auto verification =
+      verify_certificate(plan_of(enumerable_experiment()), {.samples_per_region = 1000000});
+  ASSERT_TRUE(verification.ok());
+  EXPECT_TRUE(verification->holds()) << verification->findings.front().region << ": "
+                                     << verification->findings.front().message;
+  EXPECT_EQ(verification->counted_candidates, std::to_string(verification->priced_members));
+}
+
+/// A false certificate, made from a true one.
+specs::Plan falsified(const std::function<void(specs::Plan&)>& change) {
+  static const specs::Plan plan = plan_of(enumerable_experiment());
+  specs::Plan copy = plan;
+  change(copy);
+  return copy;
+}
+
+bool caught(const specs::Plan& plan) {
+  const auto verification = verify_certificate(plan, {.samples_per_region = 1000000});
+  return !verification->holds();
+}
+
+TEST(VerifyCertificate, CatchesEachWayToMakeItFalse) {
+  EXPECT_FALSE(caught(falsified([](specs::Plan&) {})));
+  EXPECT_TRUE(caught(falsified(
+      [](specs::Plan& plan) { plan.certificate.regions.erase(plan.certificate.regions.begin()); })));
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) {
+    auto& region = plan.certificate.regions.front();
+    region.candidates = std::to_string(std::stoll(region.candidates) + 1);
+  })));
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) {
+    for (specs::CertificateRegion& region : plan.certificate.regions)
+      if (region.kind == specs::RegionKind::priced) region.kind = specs::RegionKind::infeasible;
+  })));
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) { plan.objective *= 0.98; })));
+  // A worse plan whose price is right, with the certificate of the best.
+  EXPECT_TRUE(caught(falsified([](specs::Plan& plan) {
+    const specs::RunnerUp& worse = plan.runners_up.back();
+    plan.placement = worse.placement;
+    plan.objective = worse.objective;
+    for (specs::CertificateRegion& region : plan.certificate.regions)
+      region.best = std::max(region.best, worse.objective);
+  })));
+}
+
+}  // namespace
+}  // namespace planner

@@ -1,0 +1,163 @@
+#include "planner/search/branch_and_bound.h"
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "planner/search/exhaustive_search.h"
+#include "planner/search/lower_bounds.h"
+#include "tests/planner/random_experiments.h"
+
+namespace planner {
+namespace {
+
+using testing::RandomExperiments;
+
+struct Searched {
+  explicit Searched(const specs::Experiment& inputs)
+      : experiment(inputs),
+        stack(*specs::catalog_stack(inputs.training.stack)),
+        estimator(experiment),
+        pricer(experiment, estimator),
+        space(experiment, stack) {}
+  const specs::Experiment experiment;
+  const specs::StackSpec stack;
+  const cost_models::Estimator estimator;
+  const EstimatorPricer pricer;
+  const Space space;
+
+  SearchResult bounded() const { return branch_and_bound(experiment, space, estimator, pricer); }
+  SearchResult exhaustive() const { return exhaustive_search(experiment, stack, pricer); }
+};
+
+std::string named(const specs::Experiment& experiment) {
+  return experiment.training.stack + ", " + std::to_string(experiment.cluster.devices()) + " devices, " +
+         std::to_string(experiment.model.layers) + " layers, batch " +
+         std::to_string(experiment.training.global_batch);
+}
+
+TEST(BranchAndBound, FindsTheOptimumThatPricingEveryCandidateFinds) {
+  RandomExperiments experiments(5);
+  int without_gap = 0, infeasible = 0;
+  constexpr int instances = 500;
+  for (int round = 0; round < instances; ++round) {
+    const Searched searched(experiments.next(4000));
+    const SearchResult result = searched.bounded();
+    const SearchResult reference = searched.exhaustive();
+    const std::string name = "instance " + std::to_string(round) + ": " + named(searched.experiment);
+    ASSERT_EQ(result.candidates, reference.candidates) << name;
+    ASSERT_EQ(result.best.has_value(), reference.best.has_value()) << name;
+    if (!result.best) {
+      ++infeasible;
+      ASSERT_TRUE(result.nearest_infeasible.has_value()) << name;
+      ASSERT_EQ(excess_of(result.nearest_infeasible->price, searched.pricer).bytes,
+                excess_of(reference.nearest_infeasible->price, searched.pricer).bytes)
+          << name;
+      continue;
+    }
+    without_gap += result.gap() == 0;
+    const double optimum = reference.best->price.objective;
+    ASSERT_LE(result.best->price.objective * (1 - result.gap()), optimum * (1 + 1e-9)) << name;
+    ASSERT_GE(result.best->price.objective, optimum * (1 - 1e-9)) << name;
+    ASSERT_EQ(result.runners_up.size(), reference.runners_up.size()) << name;
+    for (std::size_t place = 0; place < result.runners_up.size(); ++place)
+      ASSERT_NEAR(result.runners_up[place].price.objective, reference.runners_up[place].price.objective,
+                  1e-9 * optimum)
+          << name << ", runner-up " << place;
+  }
+  EXPECT_GE(without_gap, instances / 2);
+  EXPECT_GT(infeasible, instances / 50);
+  EXPECT_LT(infeasible, instances / 2);
+}
+
+TEST(BranchAndBound, RegionsAddUpToTheSpaceAndNoneIsBetterThanThePlan) {
+  RandomExperiments experiments(6);
+  for (int round = 0; round < 60; ++round) {
+    const Searched searched(experiments.next(20000));
+    const SearchResult result = searched.bounded();
+    Count sum = 0;
+    for (const Region& region : result.regions) sum += region.candidates;
+    EXPECT_EQ(sum, Count(searched.space.outer_points()));
+    EXPECT_EQ(sum, result.priced + result.infeasible + result.bounded);
+    if (!result.best) continue;
+    for (const Region& region : result.regions) {
+      if (region.kind == specs::RegionKind::infeasible) continue;
+      EXPECT_GE(region.objective, result.best->price.objective * (1 - result.gap()) * (1 - 1e-9));
+    }
+  }
+}
+
+/// Calls `visit(mesh, batch, point, price)` for every outer point.
+template <class Visit>
+void for_each_price(const Searched& searched, Visit&& visit) {
+  for (const MeshSpace& mesh : searched.space.meshes())
+    searched.space.for_each(mesh, [&](const specs::RegularPlacement& point) {
+      for (const BatchChoice& batch : searched.space.batches(mesh))
+        if (batch.micro_batch == point.micro_batch) visit(mesh, batch, point, searched.pricer.price(point));
+    });
+}
+
+TEST(LowerBounds, NoMemberIsBelowTheBoundsOfItsRegion) {
+  RandomExperiments experiments(7);
+  for (int round = 0; round < 120; ++round) {
+    const Searched searched(experiments.next(3000));
+    std::map<const MeshSpace*, MeshBounds> bounds;
+    for (const MeshSpace& mesh : searched.space.meshes())
+      bounds.emplace(&mesh, MeshBounds(searched.experiment, searched.space, searched.estimator, mesh));
+    for_each_price(searched, [&](const MeshSpace& mesh, const BatchChoice& batch,
+                                 const specs::RegularPlacement& point, const Price& price) {
+      const MeshBounds& bound = bounds.at(&mesh);
+      const auto work = bound.work(batch, point.sequence_parallel);
+      ASSERT_LE(bound.step_seconds(batch, {point.schedule, point.virtual_stages}, work),
+                price.step_seconds * (1 + 1e-12))
+          << named(searched.experiment) << ": " << describe(mesh.mesh) << ", "
+          << specs::name_of(point.schedule) << ", micro-batch " << point.micro_batch;
+      ASSERT_LE(bound.device_bytes(), price.peak_device_bytes) << named(searched.experiment);
+      ASSERT_LE(searched.pricer.step_bound(point), price.step_seconds * (1 + 1e-12))
+          << named(searched.experiment) << ": " << describe(mesh.mesh) << ", "
+          << specs::name_of(point.schedule) << ", micro-batch " << point.micro_batch;
+    });
+  }
+}
+
+TEST(LowerBounds, LargerSharesTakeLongerAndLeaveLessOnTheDevice) {
+  RandomExperiments experiments(8);
+  for (int round = 0; round < 60; ++round) {
+    const Searched searched(experiments.next(3000));
+    std::map<std::string, std::vector<std::pair<specs::StageOffload, Price>>> alike;
+    for_each_price(searched, [&](const MeshSpace&, const BatchChoice&, const specs::RegularPlacement& point,
+                                 const Price& price) {
+      specs::RegularPlacement without = point;
+      without.offload = {};
+      const std::size_t key = hash_value(specs::regular_placement(without, searched.experiment.model.layers));
+      alike[std::to_string(key)].emplace_back(point.offload, price);
+    });
+    const auto within = [](const specs::OffloadTreatment& small, const specs::OffloadTreatment& large) {
+      return small.eighths <= large.eighths && (small.device == large.device || small.eighths == 0);
+    };
+    for (const auto& [key, points] : alike)
+      for (const auto& [small, price] : points)
+        for (const auto& [large, other] : points) {
+          if (!within(small.optimizer, large.optimizer) || !within(small.parameters, large.parameters) ||
+              !within(small.activations, large.activations))
+            continue;
+          ASSERT_LE(price.step_seconds, other.step_seconds * (1 + 1e-9)) << named(searched.experiment);
+          ASSERT_GE(price.peak_device_bytes, other.peak_device_bytes) << named(searched.experiment);
+          ASSERT_LE(price.peak_host_bytes_per_node, other.peak_host_bytes_per_node)
+              << named(searched.experiment);
+        }
+  }
+}
+
+TEST(BranchAndBound, AStoppedSearchKeepsItsRegionsAndSaysThatNothingIsProven) {
+  const Searched searched(RandomExperiments(9).next(20000));
+  const std::atomic<bool> stop{true};
+  const SearchResult result =
+      branch_and_bound(searched.experiment, searched.space, searched.estimator, searched.pricer, &stop);
+  EXPECT_FALSE(result.complete);
+  EXPECT_EQ(result.candidates, Count(searched.space.outer_points()));
+  EXPECT_EQ(result.priced, 0);
+}
+
+}  // namespace
+}  // namespace planner
