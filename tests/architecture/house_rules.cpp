@@ -126,6 +126,13 @@ std::optional<std::string> fault_of(const Include& include, const Room& room) {
   return "may not be included from " + std::string(room.folder) + ", which sees " + sees;
 }
 
+/// Where tests that run side by side, or after one that was killed, would meet in a folder.
+bool names_a_shared_folder(std::string_view path, std::string_view line) {
+  return path.starts_with("tests/") && !path.starts_with("tests/support/") &&
+         !path.starts_with("tests/architecture/") &&
+         line.find("temp_directory_path") != std::string_view::npos;
+}
+
 }  // namespace
 
 std::vector<std::string> broken_rules(std::string_view path, std::string_view text) {
@@ -147,6 +154,8 @@ std::vector<std::string> broken_rules(std::string_view path, std::string_view te
     if (const auto include = include_of(line)) {
       if (const auto fault = fault_of(*include, *room)) report(number, "'" + include->name + "' " + *fault);
     }
+    if (names_a_shared_folder(path, line))
+      report(number, "names a folder that others may have; take tests::TemporaryFolder");
   }
   if (path.ends_with(".h") && !once) report(1, "has no #pragma once");
   if (number > longest_file_lines) {

@@ -1,5 +1,5 @@
-// What holds for every source of the tree: which room may include which, who may see LibTorch, how long a
-// file may be.
+// What holds for every source of the tree: which room may include which, who may see LibTorch, where
+// tests may write, how long a file may be.
 #pragma once
 
 #include <string>

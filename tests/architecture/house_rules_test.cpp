@@ -84,6 +84,13 @@ TEST(HouseRules, WantIncludesFromTheRoot) {
   EXPECT_THAT(broken_rules("planner/space.cpp", "#include <specs/plan/plan.h>\n").size(), 1U);
 }
 
+TEST(HouseRules, LetTestsWriteInFoldersOfTheirOwnAlone) {
+  const std::string line = "const auto folder = std::filesystem::temp_directory_path() / \"mine\";\n";
+  EXPECT_THAT(broken_rules("tests/e2e/process.cpp", line), ElementsAre(HasSubstr("TemporaryFolder")));
+  EXPECT_THAT(broken_rules("tests/support/temporary_folder.h", "#pragma once\n" + line), IsEmpty());
+  EXPECT_THAT(broken_rules("specs/language/text_file.cpp", line), IsEmpty());
+}
+
 TEST(HouseRules, RefuseUnknownRoomsLongFilesAndUnguardedHeaders) {
   EXPECT_THAT(broken_rules("helpers/strings.cpp", "").size(), 1U);
   EXPECT_THAT(broken_rules("planner/space.h", "\n"), ElementsAre(HasSubstr("#pragma once")));

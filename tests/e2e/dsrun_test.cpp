@@ -4,17 +4,15 @@
 #include <string>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <nlohmann/json.hpp>
 #include <signal.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
+#include "tests/e2e/port.h"
 #include "tests/e2e/process.h"
 #include "tests/e2e/small_plan.h"
+#include "tests/support/temporary_folder.h"
 
 namespace e2e {
 namespace {
@@ -41,33 +39,6 @@ int occurrences(const std::string& text, const std::string& part) {
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
 }
-
-/// A port of this machine that is taken while this lives.
-class TakenPort {
- public:
-  TakenPort() : socket_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_ANY);
-    bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
-    listen(socket_, 1);
-    socklen_t length = sizeof(address);
-    getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length);
-    port_ = ntohs(address.sin_port);
-  }
-  ~TakenPort() { release(); }
-  TakenPort(const TakenPort&) = delete;
-  TakenPort& operator=(const TakenPort&) = delete;
-  std::string port() const { return std::to_string(port_); }
-  void release() {
-    if (socket_ >= 0) close(socket_);
-    socket_ = -1;
-  }
-
- private:
-  int socket_;
-  int port_ = 0;
-};
 
 class Dsrun : public testing::Test {
  protected:
@@ -100,7 +71,7 @@ class Dsrun : public testing::Test {
   }
 
  private:
-  ScratchFolder scratch_;
+  tests::TemporaryFolder scratch_;
 };
 
 /// Steps enough to be interrupted in the middle.
@@ -239,14 +210,13 @@ TEST_F(Dsrun, FourProcessesInTwoFoldersUnderTorchrunVariablesTrainAsTheLocalLaun
   const std::vector<double> local = losses_of(run_directory());
   ASSERT_EQ(local.size(), 5U);
 
-  TakenPort port;
+  const std::string port = free_port();
   std::vector<std::unique_ptr<Process>> ranks;
   for (const std::string host : {"host-a", "host-b"}) {
     std::filesystem::create_directories(folder() / host);
     write_file(folder() / host / "plan.json", plan_text(plan));
     write_file(folder() / host / "text.txt", training_text());
   }
-  port.release();
   for (int rank = 0; rank < 4; ++rank) {
     ProcessOptions options;
     options.directory = folder() / (rank < 2 ? "host-a" : "host-b");
@@ -255,7 +225,7 @@ TEST_F(Dsrun, FourProcessesInTwoFoldersUnderTorchrunVariablesTrainAsTheLocalLaun
                            {"LOCAL_RANK", std::to_string(rank % 2)},
                            {"LOCAL_WORLD_SIZE", "2"},
                            {"MASTER_ADDR", "127.0.0.1"},
-                           {"MASTER_PORT", port.port()},
+                           {"MASTER_PORT", port},
                            {"OMP_NUM_THREADS", "1"}};
     ranks.push_back(start({"plan.json", "--data", "text.txt", "--run-dir", "out"}, options));
   }
@@ -355,13 +325,9 @@ TEST_F(Dsrun, APortThatIsTakenIsNamed) {
 TEST_F(Dsrun, ARankThatIsNeverStartedIsATimeoutThatNamesIt) {
   write_file(folder() / "plan.json", plan_text({.data = 2}));
   for (const std::string present : {"0", "1"}) {
-    TakenPort free_port;
-    free_port.release();
     ProcessOptions options;
-    options.environment = {{"RANK", present},
-                           {"WORLD_SIZE", "2"},
-                           {"MASTER_ADDR", "127.0.0.1"},
-                           {"MASTER_PORT", free_port.port()}};
+    options.environment = {
+        {"RANK", present}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", free_port()}};
     const auto process =
         start({"plan.json", "--data", "text.txt", "--run-dir", "run", "--timeout", "3"}, options);
     EXPECT_EQ(process->wait(seconds(40)), 11) << process->errors();

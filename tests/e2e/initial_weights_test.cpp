@@ -14,6 +14,7 @@
 
 #include "tests/e2e/process.h"
 #include "tests/e2e/small_plan.h"
+#include "tests/support/temporary_folder.h"
 
 namespace e2e {
 namespace {
@@ -104,7 +105,7 @@ class InitialWeights : public testing::Test {
   std::string errors_;
 
  private:
-  ScratchFolder scratch_;
+  tests::TemporaryFolder scratch_;
 };
 
 TEST_F(InitialWeights, GiveTheSameLossesUnderEveryPlacement) {

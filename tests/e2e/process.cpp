@@ -14,12 +14,6 @@
 namespace e2e {
 namespace {
 
-std::filesystem::path new_path(const std::string& stem) {
-  static int count = 0;
-  return std::filesystem::temp_directory_path() /
-         ("dsplan-e2e-" + std::to_string(getpid()) + "-" + std::to_string(count++) + stem);
-}
-
 void redirect(const std::filesystem::path& path, int descriptor) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
   dup2(file, descriptor);
@@ -29,7 +23,7 @@ void redirect(const std::filesystem::path& path, int descriptor) {
 }  // namespace
 
 Process::Process(const std::filesystem::path& program, const ProcessOptions& options)
-    : output_(new_path(".out")), errors_(new_path(".err")) {
+    : output_(streams_.path() / "out"), errors_(streams_.path() / "err") {
   pid_ = fork();
   if (pid_ < 0) throw std::runtime_error("fork failed");
   if (pid_ > 0) return;
@@ -55,8 +49,6 @@ Process::~Process() {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
-  std::filesystem::remove(output_);
-  std::filesystem::remove(errors_);
 }
 
 void Process::send_signal(int signal) const {
@@ -87,9 +79,6 @@ std::vector<pid_t> Process::children() const {
 }
 
 bool runs(pid_t pid) { return kill(pid, 0) == 0; }
-
-ScratchFolder::ScratchFolder() : path_(new_path("")) { std::filesystem::create_directories(path_); }
-ScratchFolder::~ScratchFolder() { std::filesystem::remove_all(path_); }
 
 std::string read_file(const std::filesystem::path& path) {
   std::ostringstream text;

@@ -11,6 +11,8 @@
 
 #include <sys/types.h>
 
+#include "tests/support/temporary_folder.h"
+
 namespace e2e {
 
 struct ProcessOptions {
@@ -40,24 +42,12 @@ class Process {
  private:
   pid_t pid_ = -1;
   std::optional<int> code_;
-  std::filesystem::path output_;
-  std::filesystem::path errors_;
+  const tests::TemporaryFolder streams_;
+  const std::filesystem::path output_;
+  const std::filesystem::path errors_;
 };
 
 bool runs(pid_t pid);
-
-/// A folder that is removed at the end of the test.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 std::string read_file(const std::filesystem::path& path);
 void write_file(const std::filesystem::path& path, const std::string& text);

@@ -10,8 +10,8 @@
 #include "runtime/checkpoint/safetensors.h"
 #include "tests/outside_reference/reference_job.h"
 #include "tests/runtime/pool_fixture.h"
-#include "tests/runtime/temporary_folder.h"
 #include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -24,7 +24,7 @@ class OutsideReference : public PoolFixture<4> {
     ASSERT_TRUE(std::filesystem::exists(DSPLAN_PYTHON_TORCH))
         << "PyTorch for Python is not in " DSPLAN_PYTHON_TORCH ": run script/bootstrap --python-torch";
     PoolFixture<4>::SetUpTestSuite();
-    folder_ = std::make_unique<TemporaryFolder>();
+    folder_ = std::make_unique<tests::TemporaryFolder>();
     const auto run =
         tests::run_program("PYTHONWARNINGS=ignore PYTHONPATH='" DSPLAN_PYTHON_TORCH "' " DSPLAN_PYTHON " " +
                            std::string(program) + " " + folder_->path().native());
@@ -72,7 +72,7 @@ class OutsideReference : public PoolFixture<4> {
             {folder, precision, 2, 2}};
   }
 
-  static inline std::unique_ptr<TemporaryFolder> folder_;
+  static inline std::unique_ptr<tests::TemporaryFolder> folder_;
 };
 
 TEST_F(OutsideReference, Gpt2InFp32) {

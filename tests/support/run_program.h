@@ -2,13 +2,13 @@
 #pragma once
 
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
 
 #include <sys/wait.h>
-#include <unistd.h>
+
+#include "tests/support/temporary_folder.h"
 
 namespace tests {
 
@@ -20,17 +20,17 @@ struct ProgramRun {
 
 /// `command` is a shell command line; nothing reaches the test's own output.
 inline ProgramRun run_program(const std::string& command) {
-  const std::string stem =
-      (std::filesystem::temp_directory_path() / ("dsplan-test-" + std::to_string(::getpid()))).string();
-  const std::string whole = command + " >" + stem + ".out 2>" + stem + ".err </dev/null";
+  const TemporaryFolder folder;
+  const std::string out = (folder.path() / "out").string();
+  const std::string err = (folder.path() / "err").string();
+  const std::string whole = command + " >" + out + " 2>" + err + " </dev/null";
   const int status = std::system(whole.c_str());
-  const auto taken = [](const std::string& path) {
+  const auto text_of = [](const std::string& path) {
     std::ostringstream text;
     text << std::ifstream(path, std::ios::binary).rdbuf();
-    std::filesystem::remove(path);
     return text.str();
   };
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, taken(stem + ".out"), taken(stem + ".err")};
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(out), text_of(err)};
 }
 
 }  // namespace tests

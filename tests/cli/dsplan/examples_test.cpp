@@ -9,12 +9,12 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "cli/dsplan/application.h"
 #include "tests/cli/dsplan/command_line.h"
 #include "tests/support/golden_file.h"
 #include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace {
 
@@ -32,23 +32,20 @@ std::vector<std::string> example_names() {
 /// A folder where examples are run: it sees them, and what they write stays in it.
 class WorkFolder {
  public:
-  WorkFolder()
-      : before_(fs::current_path()),
-        path_(fs::temp_directory_path() / ("dsplan-examples-" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-    fs::create_directory_symlink(before_ / "examples", path_ / "examples");
-    fs::current_path(path_);
+  WorkFolder() : before_(fs::current_path()) {
+    fs::create_directory_symlink(before_ / "examples", folder_.path() / "examples");
+    fs::current_path(folder_.path());
     // No measured rates of this machine.
-    setenv("XDG_CACHE_HOME", path_.c_str(), 1);
+    setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);
   }
   ~WorkFolder() {
     fs::current_path(before_);
     unsetenv("XDG_CACHE_HOME");
-    fs::remove_all(path_);
   }
 
  private:
-  fs::path before_, path_;
+  const tests::TemporaryFolder folder_;
+  const fs::path before_;
 };
 
 std::string told(const std::string& name) {

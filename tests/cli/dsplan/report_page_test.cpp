@@ -5,17 +5,18 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <regex>
 #include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cli/dsplan/application.h"
 #include "tests/support/golden_file.h"
 #include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cli {
 namespace {
@@ -28,9 +29,8 @@ using ::testing::Not;
 class ReportPage : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder() = fs::temp_directory_path() / ("dsplan-page-" + std::to_string(getpid()));
-    fs::create_directories(folder());
-    std::ofstream(folder() / "a.toml") << R"(
+    folder_ = std::make_unique<tests::TemporaryFolder>();
+    folder_->write("a.toml", R"(
 name = "a <b> & \"c\""
 [model]
 preset = "llama2-7b"
@@ -46,18 +46,14 @@ stack = "megatron-core"
 tokens = 1e12
 [search]
 pipeline = [4]
-)";
+)");
     run({"plan", path("a.toml"), "-o", path("plan.json")});
     run({"report", path("plan.json"), "-o", path("page.html")});
     run({"compile", path("a.toml"), "-o", path("plans"), "--set", "sweep={\"cluster.nodes\"=[2,4,8]}"});
   }
-  static void TearDownTestSuite() { fs::remove_all(folder()); }
+  static void TearDownTestSuite() { folder_.reset(); }
 
-  static fs::path& folder() {
-    static fs::path path;
-    return path;
-  }
-  static std::string path(const std::string& name) { return (folder() / name).string(); }
+  static std::string path(const std::string& name) { return (folder_->path() / name).string(); }
   static int run(const std::vector<std::string>& arguments) {
     std::ostringstream out, err;
     const int code = run_dsplan(arguments, out, err, TextStyle{});
@@ -65,6 +61,9 @@ pipeline = [4]
     return code;
   }
   static std::string page() { return tests::file_text(path("page.html")); }
+
+ private:
+  static inline std::unique_ptr<tests::TemporaryFolder> folder_;
 };
 
 TEST_F(ReportPage, HoldsEverythingAndNeedsNoNetwork) {

@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "tests/support/golden_file.h"
 #include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace {
 
@@ -74,13 +74,11 @@ TEST(Catalog, SuggestsTheNearestName) {
 }
 
 TEST(Catalog, WorksForACopyOfTheProgramAloneInAFolder) {
-  const auto folder = std::filesystem::temp_directory_path() / ("dsplan-alone-" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
-  std::filesystem::copy_file(dsplan, folder / "dsplan", std::filesystem::copy_options::overwrite_existing);
-  const auto run = run_program("cd " + folder.string() + " && ./dsplan catalog stack dsrun");
+  const tests::TemporaryFolder folder;
+  std::filesystem::copy_file(dsplan, folder.path() / "dsplan");
+  const auto run = run_program("cd " + folder.path().string() + " && ./dsplan catalog stack dsrun");
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_NE(run.out.find("fp64"), std::string::npos);
-  std::filesystem::remove_all(folder);
 }
 
 TEST(Program, RefusesAnUnknownVerb) {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "cli/dsplan/application.h"
 #include "tests/cli/dsplan/command_line.h"
 #include "tests/support/golden_file.h"
+#include "tests/support/temporary_folder.h"
 
 namespace {
 
@@ -36,31 +36,14 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
     text.replace(at, from.size(), to);
 }
 
-/// A folder of its own, gone at the end.
-class TemporaryFolder {
- public:
-  explicit TemporaryFolder(const std::string& name)
-      : path_(fs::temp_directory_path() / ("dsplan-" + name + "-" + std::to_string(getpid()))) {
-    fs::create_directories(path_);
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    fs::remove_all(path_, ignored);
-  }
-  std::string text() const { return path_.string(); }
-
- private:
-  fs::path path_;
-};
-
 std::string transcript_of(const std::string& name) {
-  const TemporaryFolder folder(name);
+  const tests::TemporaryFolder folder;
   std::istringstream commands(tests::file_text(cases_folder() / (name + ".commands")));
   std::string transcript;
   for (std::string command; std::getline(commands, command);) {
     if (command.empty() || command[0] == '#') continue;
     std::string expanded = command;
-    replace_all(expanded, "$TMP", folder.text());
+    replace_all(expanded, "$TMP", folder.path().string());
     std::vector<std::string> arguments = tests::arguments_of(expanded);
     EXPECT_EQ(arguments.at(0), "dsplan") << command;
     arguments.erase(arguments.begin());
@@ -72,7 +55,7 @@ std::string transcript_of(const std::string& name) {
     if (exit_code != 0) transcript += "exit code " + std::to_string(exit_code) + "\n";
     transcript += "\n";
   }
-  replace_all(transcript, folder.text(), "$TMP");
+  replace_all(transcript, folder.path().string(), "$TMP");
   return transcript;
 }
 

@@ -7,10 +7,10 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cli/dsplan/application.h"
 #include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
 
 namespace cli {
 namespace {
@@ -31,11 +31,7 @@ stack = "megatron-core"
 
 class Verbs : public ::testing::Test {
  protected:
-  Verbs() {
-    fs::create_directories(folder_);
-    write("small.toml", small_experiment);
-  }
-  ~Verbs() override { fs::remove_all(folder_); }
+  Verbs() { write("small.toml", small_experiment); }
 
   void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
@@ -51,7 +47,8 @@ class Verbs : public ::testing::Test {
     return nlohmann::json::parse(out_.str());
   }
 
-  const fs::path folder_ = fs::temp_directory_path() / ("dsplan-verbs-" + std::to_string(getpid()));
+  const tests::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
   std::ostringstream out_, err_;
 };
 

@@ -10,6 +10,7 @@
 
 #include "tests/published/fit.h"
 #include "tests/published/read_runs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace published {
 namespace {
@@ -72,11 +73,8 @@ std::string text_of(const Cells& cells, const std::string& line_end = "\n", bool
 class ForeignTable : public ::testing::Test {
  protected:
   RunSet read(const std::string& text) {
-    const std::filesystem::path path = std::filesystem::temp_directory_path() / "published_foreign_test.csv";
-    std::ofstream(path, std::ios::binary) << text;
-    RunSet set = read_runs(path);
-    std::filesystem::remove(path);
-    return set;
+    const tests::TemporaryFolder folder;
+    return read_runs(folder.write("runs.csv", text));
   }
   RunSet with(const std::string& column, const std::string& value) {
     Cells cells = run_cells();

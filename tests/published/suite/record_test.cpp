@@ -13,6 +13,7 @@
 #include "tests/published/nemo_recipes.h"
 #include "tests/published/published_memory.h"
 #include "tests/published/read_runs.h"
+#include "tests/support/temporary_folder.h"
 
 namespace published {
 namespace {
@@ -119,7 +120,8 @@ TEST_F(StepTimes, MixturesAndEveryKindOfDenseRunHoldTheirBounds) {
 }
 
 TEST(Recipes, TellGraphsAndHiddenExchangesByReleaseAndLayout) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / "published_recipes_test.csv";
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "recipes.csv";
   std::ofstream(path) << "family,model,gpu,precision,pp,vp,ep,experts\n"
                          "nemo-26.06,DeepSeek-V3,gb300,mxfp8,2,8,32,256\n"
                          "nemo-26.02,DeepSeek-V3,b200-sxm,mxfp8,16,1,8,256\n"
@@ -132,7 +134,6 @@ TEST(Recipes, TellGraphsAndHiddenExchangesByReleaseAndLayout) {
   EXPECT_TRUE(features(1).empty());
   EXPECT_EQ(features(2), (std::vector<std::string>{"partial_graphs", "expert_overlap"}));
   EXPECT_TRUE(features(3).empty());
-  std::filesystem::remove(path);
 }
 
 TEST(Devices, AnUnknownNameIsPricedAsTheNearestOfTheCatalog) {
@@ -143,7 +144,8 @@ TEST(Devices, AnUnknownNameIsPricedAsTheNearestOfTheCatalog) {
 }
 
 TEST(Csv, RefusesWhatIsNoTableOfRuns) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / "published_refused_test.csv";
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "refused.csv";
   const std::string columns =
       "id,family,stack,layers,hidden,ffn_hidden,heads,vocab,gpu,gpus,seq_len,micro_batch,precision,"
       "confidence,usable,"
@@ -164,11 +166,11 @@ TEST(Csv, RefusesWhatIsNoTableOfRuns) {
   EXPECT_FALSE(refused("\xEF\xBB\xBF" + columns + "\r\n" + run + "1\r\n"));
   std::ofstream(path) << columns << "\n" << run << "\n";
   EXPECT_EQ(read_runs(path).unpriced.size(), 1u) << "a run without a time";
-  std::filesystem::remove(path);
 }
 
 TEST(Csv, ReadsQuotedCellsAndRefusesShortRecords) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / "published_csv_test.csv";
+  const tests::TemporaryFolder folder;
+  const std::filesystem::path path = folder.path() / "table.csv";
   std::ofstream(path) << "a,b\n\"1,5\",\"say \"\"so\"\"\"\r\n2,\n";
   Table table;
   read_table(path, table);
@@ -180,7 +182,6 @@ TEST(Csv, ReadsQuotedCellsAndRefusesShortRecords) {
   std::ofstream(path) << "a,b\n1\n";
   Table short_table;
   EXPECT_THROW(read_table(path, short_table), std::runtime_error);
-  std::filesystem::remove(path);
 }
 
 }  // namespace

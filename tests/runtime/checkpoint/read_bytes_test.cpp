@@ -5,7 +5,7 @@
 
 #include "tests/runtime/checkpoint/read_bytes_job.h"
 #include "tests/runtime/pool_fixture.h"
-#include "tests/runtime/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 class ReadBytes : public PoolFixture<8> {};
 
 TEST_F(ReadBytes, ARankReadsItsOwnShareOnceToCheckAndOnceToLoadAndHoldsNoMore) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   constexpr std::int64_t elements = 8 * (std::int64_t{4} << 20);
   const std::vector<LoadCost> costs = save_and_load(*pool_, folder.path() / "checkpoints", 8, elements);
   ASSERT_EQ(costs.size(), 8u);

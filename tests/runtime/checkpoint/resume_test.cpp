@@ -9,7 +9,7 @@
 #include "runtime/model/counter_random.h"
 #include "tests/runtime/checkpoint/resume_job.h"
 #include "tests/runtime/pool_fixture.h"
-#include "tests/runtime/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -78,7 +78,7 @@ class ResumeTest : public PoolFixture<8> {
     EXPECT_FALSE(resumed.at_start == resumed.at_end);
   }
 
-  TemporaryFolder folder_;
+  tests::TemporaryFolder folder_;
   std::vector<fs::path> data_;  ///< of each rank
 };
 

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "runtime/checkpoint/checkpoint_error.h"
-#include "tests/runtime/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -38,7 +38,7 @@ std::string error_of(const std::filesystem::path& path) {
 }
 
 TEST(Safetensors, WritesTheBytesThatTheFormatDescribes) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder.path() / "t";
   const auto tensor = at::arange(6, at::kFloat);
   write_safetensors(path, {{"a", {2, 3}, tensor}}, {{"format", "pt"}});
@@ -55,7 +55,7 @@ TEST(Safetensors, WritesTheBytesThatTheFormatDescribes) {
 }
 
 TEST(Safetensors, ReadsBackEveryTypeItWrites) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder.path() / "t";
   std::vector<NamedTensor> tensors;
   for (const auto type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kByte})
@@ -76,7 +76,7 @@ TEST(Safetensors, ReadsBackEveryTypeItWrites) {
 }
 
 TEST(Safetensors, ReadsAFileOfAnotherWriter) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder.write(
       "t", framed(R"({"w":{"data_offsets":[4,8],"shape":[],"dtype":"I32"},"b":{"dtype":"U8","shape":[4],)"
                   R"("data_offsets":[0,4]}})",
@@ -88,7 +88,7 @@ TEST(Safetensors, ReadsAFileOfAnotherWriter) {
 }
 
 TEST(Safetensors, RefusesBrokenFiles) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto broken = [&](const std::string& bytes) { return error_of(folder.write("t", bytes)); };
   EXPECT_THAT(broken("1234"), HasSubstr("shorter than 8 bytes"));
   EXPECT_THAT(broken(std::string(16, '\xff')), HasSubstr("announces a header"));

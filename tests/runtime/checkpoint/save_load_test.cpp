@@ -15,7 +15,7 @@
 #include "runtime/checkpoint/load.h"
 #include "runtime/checkpoint/manifest.h"
 #include "runtime/checkpoint/save.h"
-#include "tests/runtime/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -80,7 +80,7 @@ class CheckpointTest : public testing::Test {
     return {std::istreambuf_iterator<char>(stream), {}};
   }
 
-  TemporaryFolder folder_;
+  tests::TemporaryFolder folder_;
   Communicator world_{"world"};
   std::vector<TensorPiece> loaded_;
 };

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/model/counter_random.h"
-#include "tests/runtime/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -55,7 +55,7 @@ class BatchLoaderTest : public testing::Test {
     return tokens;
   }
 
-  TemporaryFolder folder_;
+  tests::TemporaryFolder folder_;
   specs::TrainingSpec training_;
   specs::Result<TrainingData> data_;
 };

@@ -10,7 +10,7 @@
 #include "runtime/data/indexed_source.h"
 #include "runtime/data/text_source.h"
 #include "runtime/data/training_data.h"
-#include "tests/runtime/temporary_folder.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -31,7 +31,7 @@ std::string text(const TokenSource& source, std::int64_t first, std::int64_t cou
 }
 
 TEST(TextSource, ReadsTheFilesOfAFolderInTheOrderOfTheirPathsWhateverTheSystemLists) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   folder.write("b.txt", "BB");
   folder.write("a/z.txt", "azaz");
   folder.write("c/empty.txt", "");
@@ -45,7 +45,7 @@ TEST(TextSource, ReadsTheFilesOfAFolderInTheOrderOfTheirPathsWhateverTheSystemLi
 }
 
 TEST(TextSource, ReadsAnyRangeAcrossFiles) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   std::string all;
   for (int i = 0; i < 20; ++i) {
     const std::string content(static_cast<std::size_t>(1 + i % 4), static_cast<char>('a' + i));
@@ -61,14 +61,14 @@ TEST(TextSource, ReadsAnyRangeAcrossFiles) {
 }
 
 TEST(TextSource, KeepsBytesAbove127Positive) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto source = TextSource::open(folder.write("t", "\xff\x80"));
   ASSERT_TRUE(source);
   EXPECT_THAT(read(**source, 0, 2), ElementsAre(255, 128));
 }
 
 TEST(TextSource, StopsAtTheCap) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   folder.write("a", "12345");
   folder.write("b", "67890");
   folder.write("c", "never");
@@ -79,7 +79,7 @@ TEST(TextSource, StopsAtTheCap) {
 }
 
 TEST(TextSource, ReportsAFileThatShrankUnderneath) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto path = folder.write("t", "0123456789");
   const auto source = TextSource::open(path);
   ASSERT_TRUE(source);
@@ -88,7 +88,7 @@ TEST(TextSource, ReportsAFileThatShrankUnderneath) {
 }
 
 TEST(TextSource, RefusesWhatIsMissingOrEmptyWithItsPath) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const std::string missing = (folder.path() / "nowhere").native();
   EXPECT_THAT(TextSource::open(missing).diagnostics.render(),
               testing::AllOf(HasSubstr(missing), HasSubstr("no such file or folder")));
@@ -114,7 +114,7 @@ std::string index_of(std::uint8_t type, std::uint64_t version, const std::vector
 }
 
 TEST(IndexedSource, ReadsSequencesInTheOrderOfTheIndex) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   folder.write("d.bin", raw<std::uint16_t>({10, 11, 12, 60000, 21}));
   // The second sequence lies first in the file.
   folder.write("d.idx", index_of(8, 1, {2, 0, 3}, {6, 6, 0}, {0, 1, 3}));
@@ -129,7 +129,7 @@ TEST(IndexedSource, ReadsSequencesInTheOrderOfTheIndex) {
 }
 
 TEST(IndexedSource, ReadsEveryIntegerType) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const std::vector<std::pair<std::uint8_t, std::string>> stored{
       {1, raw<std::uint8_t>({3, 200})}, {2, raw<std::int8_t>({3, 100})},
       {3, raw<std::int16_t>({3, 300})}, {4, raw<std::int32_t>({3, 70000})},
@@ -146,7 +146,7 @@ TEST(IndexedSource, ReadsEveryIntegerType) {
 }
 
 TEST(IndexedSource, RefusesBrokenFilesWithTheNumbers) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto error = [&](const std::string& tokens, const std::string& index) {
     folder.write("d.bin", tokens);
     folder.write("d.idx", index);
@@ -171,7 +171,7 @@ TEST(IndexedSource, RefusesBrokenFilesWithTheNumbers) {
 }
 
 TEST(IndexedSource, NamesATokenOutsideOfTheVocabulary) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   folder.write("d.bin", raw<std::uint16_t>({1, 2, 512}));
   folder.write("d.idx", index_of(8, 1, {3}, {0}, {0, 1}));
   const auto source = IndexedSource::open(folder.path() / "d", 512);
@@ -194,7 +194,7 @@ specs::TrainingSpec training_of(std::int64_t batch, std::int64_t length, double 
 }
 
 TEST(TrainingData, HoldsBackTheEndOfTheText) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   std::string content;
   for (int i = 0; i < 100; ++i) content.push_back(static_cast<char>(i));
   const auto data = open_data(folder.write("t", content), training_of(4, 10, 0.25), 256);
@@ -213,7 +213,7 @@ TEST(TrainingData, HoldsBackTheEndOfTheText) {
 }
 
 TEST(TrainingData, EntropyIsThatOfTheHeldBackFrequencies) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto data =
       open_data(folder.write("t", std::string(90, 'x') + "aaaaabbbcc"), training_of(1, 4, 0.1), 256);
   ASSERT_TRUE(data);
@@ -222,7 +222,7 @@ TEST(TrainingData, EntropyIsThatOfTheHeldBackFrequencies) {
 }
 
 TEST(TrainingData, HoldsNothingBackAtFractionZero) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto data = open_data(folder.write("t", std::string(21, 'x')), training_of(2, 10, 0), 256);
   ASSERT_TRUE(data);
   EXPECT_EQ(data->training.sequences(), 2);
@@ -231,7 +231,7 @@ TEST(TrainingData, HoldsNothingBackAtFractionZero) {
 }
 
 TEST(TrainingData, RefusesTooLittleTextWithTheNumbers) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto data = open_data(folder.write("t", std::string(100, 'x')), training_of(8, 16, 0.2), 256);
   ASSERT_FALSE(data);
   EXPECT_THAT(
@@ -242,7 +242,7 @@ TEST(TrainingData, RefusesTooLittleTextWithTheNumbers) {
 }
 
 TEST(TrainingData, RefusesTextForAVocabularyWithoutAllBytes) {
-  const TemporaryFolder folder;
+  const tests::TemporaryFolder folder;
   const auto data = open_data(folder.write("t", std::string(100, 'x')), training_of(1, 4, 0.2), 128);
   ASSERT_FALSE(data);
   EXPECT_THAT(data.diagnostics.render(), HasSubstr("vocabulary is 128"));

@@ -5,31 +5,25 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "runtime/launch/run_error.h"
 #include "runtime/monitor/metrics.h"
 #include "runtime/monitor/rank_log.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
 
 class RecordsTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("dsplan-records-{}", getpid());
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   static std::string text_of(const std::filesystem::path& path) {
     std::ostringstream text;
     text << std::ifstream(path).rdbuf();
     return text.str();
   }
 
-  std::filesystem::path folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(RecordsTest, AStepIsOneJsonLineWithUnitsInItsKeys) {

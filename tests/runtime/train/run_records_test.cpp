@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "runtime/train/run_directory.h"
 #include "runtime/train/run_summary.h"
+#include "tests/support/temporary_folder.h"
 
 namespace runtime {
 namespace {
@@ -74,18 +74,14 @@ TEST(RunSummary, NumbersAndMedians) {
 
 class RunDirectoryTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / fmt::format("dsplan-run-directory-{}", getpid());
-    std::filesystem::remove_all(folder_);
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
   void leave_a_run() const {
     std::filesystem::create_directories(folder_ / "checkpoints" / "step-1");
     std::ofstream(folder_ / "metrics.jsonl") << "{}";
     std::ofstream(folder_ / "notes.txt") << "the user's";
   }
 
-  std::filesystem::path folder_;
+  const tests::TemporaryFolder temporary_;
+  const std::filesystem::path folder_ = temporary_.path() / "run";
 };
 
 TEST_F(RunDirectoryTest, IsMadeWhereItIsMissing) {

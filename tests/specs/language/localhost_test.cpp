@@ -5,7 +5,8 @@
 #include <string>
 
 #include <gtest/gtest.h>
-#include <unistd.h>
+
+#include "tests/support/temporary_folder.h"
 
 namespace specs {
 namespace {
@@ -16,23 +17,18 @@ constexpr std::int64_t gib = std::int64_t{1} << 30;
 class LocalMachineFiles : public testing::Test {
  protected:
   LocalMachineFiles() {
-    root_ = std::filesystem::temp_directory_path() / ("machine-" + std::to_string(::getpid()));
     std::string cpuinfo;
     for (int i = 0; i < 4; ++i)
       cpuinfo += "processor\t: " + std::to_string(i) + "\nmodel name\t: Example CPU 3 GHz\n\n";
     write("proc/cpuinfo", cpuinfo);
     write("proc/meminfo", "MemTotal:       16777216 kB\nMemFree: 1 kB\nMemAvailable:   12582912 kB\n");
   }
-  ~LocalMachineFiles() override { std::filesystem::remove_all(root_); }
 
-  void write(const std::string& path, const std::string& text) const {
-    std::filesystem::create_directories((root_ / path).parent_path());
-    std::ofstream(root_ / path) << text;
-  }
-  LocalMachine read() const { return read_local_machine(root_.string() + "/"); }
+  void write(const std::string& path, const std::string& text) const { root_.write(path, text); }
+  LocalMachine read() const { return read_local_machine(root_.path().string() + "/"); }
 
  private:
-  std::filesystem::path root_;
+  const tests::TemporaryFolder root_;
 };
 
 TEST_F(LocalMachineFiles, GiveCoresAndMemory) {
@@ -117,13 +113,13 @@ TEST(Localhost, DoesNotUseTheProbeOfAnotherProcessor) {
 }
 
 TEST(Probe, IsWrittenWholeAndReadBack) {
-  const auto folder = std::filesystem::temp_directory_path() / ("probe-" + std::to_string(::getpid()));
-  const auto path = folder / "deeper" / "localhost.toml";
+  const tests::TemporaryFolder folder;
+  const auto path = folder.path() / "deeper" / "localhost.toml";
   EXPECT_TRUE(write_probe(example_probe(), path).empty());
   const auto probe = read_probe(path);
   ASSERT_TRUE(probe) << probe.diagnostics.render();
   EXPECT_EQ(*probe, example_probe());
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder / "deeper"), {}), 1)
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path() / "deeper"), {}), 1)
       << "no temporary stays";
 
   std::ofstream(path) << "format_version = 99\nprocesor = \"x\"\n";
@@ -131,15 +127,14 @@ TEST(Probe, IsWrittenWholeAndReadBack) {
   EXPECT_FALSE(broken);
   EXPECT_NE(broken.diagnostics.render().find("did you mean \"processor\"?"), std::string::npos);
   EXPECT_NE(broken.diagnostics.render().find("format_version 99 is not 1"), std::string::npos);
-  std::filesystem::remove_all(folder);
+  std::filesystem::remove(path);
   EXPECT_FALSE(read_probe(path));
 }
 
 TEST(Probe, CannotBeWrittenWhereAFileIsInTheWay) {
-  const auto file = std::filesystem::temp_directory_path() / ("in-the-way-" + std::to_string(::getpid()));
-  std::ofstream(file) << "x";
+  const tests::TemporaryFolder folder;
+  const auto file = folder.write("in-the-way", "x");
   EXPECT_TRUE(write_probe(example_probe(), file / "localhost.toml").has_errors());
-  std::filesystem::remove(file);
 }
 
 }  // namespace

@@ -8,7 +8,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
+
+#include "tests/support/temporary_folder.h"
 
 namespace specs {
 namespace {
@@ -23,9 +24,8 @@ std::string text_of(const fs::path& path) {
 
 class TextFile : public testing::Test {
  protected:
-  void SetUp() override { fs::create_directories(folder_); }
-  void TearDown() override { fs::remove_all(folder_); }
-  fs::path folder_ = fs::temp_directory_path() / ("text_file_test." + std::to_string(::getpid()));
+  const tests::TemporaryFolder temporary_;
+  const fs::path& folder_ = temporary_.path();
 };
 
 TEST_F(TextFile, WritesAFileWholeAndLeavesNothingBeside) {

@@ -1,25 +1,29 @@
 // A folder that a test may fill, removed at its end.
 #pragma once
 
+#include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
+#include <system_error>
 
-#include <gtest/gtest.h>
+namespace tests {
 
-namespace runtime {
-
+/// Made anew under a name that nothing had: a name made of the process's number would meet what an earlier
+/// process of that number left when it was killed.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "dsplan_test_XXXXXX").native();
-    if (::mkdtemp(name.data()) == nullptr) ADD_FAILURE() << "cannot make " << name;
+    std::string name = (std::filesystem::temp_directory_path() / "dsplan-test-XXXXXX").native();
+    if (::mkdtemp(name.data()) == nullptr)
+      throw std::system_error(errno, std::generic_category(), "cannot make " + name);
     path_ = name;
   }
   ~TemporaryFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
   }
   TemporaryFolder(const TemporaryFolder&) = delete;
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
@@ -37,4 +41,4 @@ class TemporaryFolder {
   std::filesystem::path path_;
 };
 
-}  // namespace runtime
+}  // namespace tests
