@@ -91,12 +91,14 @@ struct TensorBytes {
     const double kv_heads = std::max(sizes.kv_heads / t, 1.0);
     key = tokens * b * kv_heads * sizes.head_dim;
     shares_keys = sizes.heads / t > kv_heads;
+    if (shares_keys && kv_heads > 1) expanded = 2 * query;
     const double width = sizes.experts > 0 && sizes.ffn_hidden == 0
                              ? sizes.top_k * sizes.expert_hidden + sizes.shared_hidden
                              : sizes.ffn_hidden;
     inner = tokens * b * width / t;
     products = sizes.gate_factor * inner;
     const bool layer_norm = inputs.model.normalization == specs::Normalization::layer_norm;
+    norm_gradients = sizes.hidden * (layer_norm ? 4 * b : 2 * wide);
     statistics = tokens / s * (layer_norm ? 2 * b : wide);
     log_sum_exp = tokens * wide * sizes.heads / t;
     scores = tokens * b * sizes.heads * sizes.sequence / t;
@@ -107,6 +109,7 @@ struct TensorBytes {
     logits = (token_parallel ? tokens / t : tokens) * rows * b;
     logits_input = token_parallel ? whole / t : whole;
     const double g = inputs.gradient_bytes;
+    if (scattered) partial_gradients = g * sizes.hidden * (layer_norm ? 2 : 1);
     if (inputs.model.feed_forward.bias) {
       down_bias = g * sizes.hidden;
       up_bias = g * sizes.gate_factor * width / t;
@@ -120,11 +123,14 @@ struct TensorBytes {
   double whole = 0;   ///< [tokens, hidden]
   double stream = 0;  ///< as it lies between the units
   double query = 0, key = 0;
+  double expanded = 0;  ///< copies of keys and values for each query head; of a single head they are views
   double inner = 0, products = 0;
   double statistics = 0, log_sum_exp = 0, scores = 0;
   double logits = 0, logits_input = 0;
-  /// Gradients of biases before they are added: small, but they decide between moments that are else equal.
-  double down_bias = 0, up_bias = 0, attention_bias = 0;
+  /// Gradients of biases and norms before they are added, of norms with the sums that they are made of:
+  /// small, but they decide between moments that are else equal.
+  double down_bias = 0, up_bias = 0, attention_bias = 0, norm_gradients = 0;
+  double partial_gradients = 0;  ///< of a norm, each rank's from its own tokens
 };
 
 class StageWalk {
@@ -217,7 +223,8 @@ class StageWalk {
 
   // Backward. `now_` is what is held beside the step that is looked at.
 
-  void note(double workspace) {
+  /// `message`: with gradients that are complete, for those that are summed over the tensor axis.
+  void note(double workspace, double message = 0) {
     ClassBytes bytes = now_;
     of(bytes, MemoryClass::workspace) += workspace;
     if (whole_) {
@@ -228,11 +235,18 @@ class StageWalk {
       most_ = total;
       result_.backward = bytes;
     }
+    of(bytes, MemoryClass::communication_buckets) += message;
+    if (const double total = sum(bytes); total > most_of_last_) {
+      most_of_last_ = total;
+      result_.last_backward = bytes;
+    }
   }
 
   /// The same while a weight gradient is added, and before: its bucket may be opened for it.
   void contribute(BlockRole role, double workspace) {
-    note(workspace);
+    // The norm before a half is small, and travels with the last linear layer of the half before.
+    const bool ends_bucket = role == BlockRole::down || role == BlockRole::attention_output;
+    note(workspace, ends_bucket ? sizes_.partial_gradients : 0);
     if (!whole_) return;
     whole_->open(place_, role);
     note(workspace);
@@ -314,7 +328,7 @@ class StageWalk {
     defer(MemoryClass::logits_and_loss, sizes_.logits);
     defer(gathered > 0 ? MemoryClass::workspace : MemoryClass::activations,
           gathered > 0 ? gathered : sizes_.stream);
-    contribute(BlockRole::output_norm, 2 * sizes_.stream);
+    contribute(BlockRole::output_norm, 2 * sizes_.stream + sizes_.norm_gradients);
     free(MemoryClass::activations, sizes_.statistics);
     free(stream_class_, sizes_.stream);
     of(now_, MemoryClass::workspace) += sizes_.stream;
@@ -343,7 +357,7 @@ class StageWalk {
     defer(MemoryClass::workspace, output_gradient + gathered);
     free(memory_class, sizes_.stream);
     if (!sizes_.scattered) defer(memory_class, sizes_.stream);
-    contribute(norm, 2 * sizes_.stream);
+    contribute(norm, 2 * sizes_.stream + sizes_.norm_gradients);
     free(memory_class, sizes_.statistics);
   }
 
@@ -363,10 +377,9 @@ class StageWalk {
       leave_input(memory_class, sizes_.query);
       backward_of_unfused(half, memory_class);
     } else {
-      const double expanded = sizes_.shares_keys ? 2 * sizes_.query : 0;
       const double gradients = sizes_.shares_keys ? 3 * sizes_.query + sizes_.key : projected;
       const double block = drops_weights_ ? 3 * sizes_.scores + 2 * sizes_.query : 0;
-      note(sizes_.query + projected + expanded + gradients + block);
+      note(sizes_.query + projected + sizes_.expanded + gradients + block);
       leave_input(memory_class, sizes_.query);  // fused attention has saved its result, too
       free(memory_class, sizes_.log_sum_exp);
     }
@@ -378,8 +391,7 @@ class StageWalk {
   /// gradient, and copies of what the products read across heads.
   void backward_of_unfused(const Half& half, MemoryClass memory_class) {
     const bool again = half.mode == Recomputation::selective;
-    const double expanded = sizes_.shares_keys ? 2 * sizes_.query : 0;
-    const double held = 2 * sizes_.query + 2 * sizes_.key + expanded;
+    const double held = 2 * sizes_.query + 2 * sizes_.key + sizes_.expanded;
     if (again) of(now_, MemoryClass::recomputation_working_set) += sizes_.scores;
     note(held + (drops_weights_ ? sizes_.scores : 0) + 2 * sizes_.query);
     note(held + sizes_.scores + 4 * sizes_.query);
@@ -397,7 +409,7 @@ class StageWalk {
 
   StageHoldings result_;
   ClassBytes now_{};
-  double most_ = -1;
+  double most_ = -1, most_of_last_ = -1;
   std::size_t place_ = 1;  ///< in the order of whole_buffers
   bool lent_gradient_ = true;
   bool arrived_gradient_ = true;  ///< from the next stage

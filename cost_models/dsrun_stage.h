@@ -30,10 +30,11 @@ ClassBytes& add(ClassBytes& bytes, const ClassBytes& other, double times = 1);
 
 /// One micro-batch on one stage.
 struct StageHoldings {
-  ClassBytes kept{};      ///< between its forward and backward passes
-  ClassBytes deferred{};  ///< between its input and weight gradients
-  ClassBytes forward{};   ///< at the end of its forward pass, what it keeps included
-  ClassBytes backward{};  ///< at the fullest moment of its backward pass, what it still keeps included
+  ClassBytes kept{};           ///< between its forward and backward passes
+  ClassBytes deferred{};       ///< between its input and weight gradients
+  ClassBytes forward{};        ///< at the end of its forward pass, what it keeps included
+  ClassBytes backward{};       ///< at the fullest moment of its backward pass, what it still keeps included
+  ClassBytes last_backward{};  ///< the same of the last micro-batch, whose gradients are complete
   /// Of the stage's result.
   specs::MemoryClass output_class = specs::MemoryClass::activations;
   double boundary_bytes = 0;  ///< of the residual stream, as it lies between the units

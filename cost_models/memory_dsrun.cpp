@@ -81,7 +81,10 @@ class FollowedRank {
     const StageHoldings& chunk = chunks_[index];
     if (moment.action.kind != specs::ActionKind::weight_gradient) {
       add(bytes, chunk.kept, -1);
-      add(bytes, moment.action.kind == specs::ActionKind::forward ? chunk.forward : chunk.backward);
+      const bool last = moment.action.micro_batch == schedule_.micro_batches - 1;
+      add(bytes, moment.action.kind == specs::ActionKind::forward ? chunk.forward
+                 : last                                           ? chunk.last_backward
+                                                                  : chunk.backward);
     }
     if (const double total = sum(bytes); total > most_) {
       most_ = total;

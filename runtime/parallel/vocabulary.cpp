@@ -195,16 +195,16 @@ VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const Forwar
 at::Tensor VocabularyLoss::backpropagate(const at::Tensor& x, const at::Tensor& logits_gradient,
                                          ForwardContext& context) const {
   const at::Tensor input = input_rows(x);
-  at::Tensor input_gradient = logits_gradient.mm(table_->value());
+  const at::Tensor computed = logits_gradient.mm(table_->value());  // travels until the end
+  at::Tensor input_gradient = computed;
   const bool scattered = layout_.sequence_parallel && !is_token_parallel(layout_) && tensor_->size() > 1;
   PendingWork communication;
   if (scattered) {
     communication = tensor_->reduce_scatter_in_place_async(input_gradient);
   } else if (is_token_parallel(layout_)) {
     if (!layout_.sequence_parallel) {
-      const at::Tensor share = input_gradient;
       input_gradient = at::empty_like(x);
-      communication = tensor_->all_gather_into_async(input_gradient, share);
+      communication = tensor_->all_gather_into_async(input_gradient, computed);
     }
   } else {
     communication = tensor_->all_reduce_async(input_gradient);

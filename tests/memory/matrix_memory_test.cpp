@@ -122,11 +122,11 @@ TEST_F(MemoryMatrix, EveryFeatureAloneHoldsWhatIsPredicted) {
   expect_all_predicted(numerics::single_placements(capabilities()));
 }
 
-TEST_F(NightlyMemoryMatrix, PairsOfFeaturesHoldWhatIsPredicted) {
+TEST_F(MemoryMatrix, EveryPairOfFeaturesHoldsWhatIsPredicted) {
   expect_all_predicted(numerics::paired_placements(capabilities(), 1));
 }
 
-TEST_F(NightlyMemoryMatrix, EveryPairOfFeaturesHoldsWhatIsPredicted) {
+TEST_F(NightlyMemoryMatrix, EveryPairOfFeaturesHoldsWhatIsPredictedBesideOthers) {
   expect_all_predicted(numerics::paired_placements(capabilities(), 3));
 }
 
