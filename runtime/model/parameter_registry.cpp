@@ -6,7 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
-#include "runtime/kernels/product_accumulation.h"
+#include "runtime/kernels/matrix_products.h"
 #include "runtime/model/initialization.h"
 #include "runtime/monitor/memory_class.h"
 

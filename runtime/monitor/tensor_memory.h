@@ -1,7 +1,7 @@
 // Exact count of CPU tensor bytes: an allocator over LibTorch's own that every tensor goes through.
 //
 // Counted are the bytes asked for by tensors of any thread of the process; not counted are scratch buffers of
-// the math libraries and of Gloo, which allocate for themselves.
+// the math libraries, of the matrix kernels, and of Gloo, which allocate for themselves.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct TensorMemory : MemoryCount {
 };
 
 /// Call before the first tensor; later calls do nothing. Keeps freed memory for later tensors instead of
-/// giving it back to the system.
+/// giving it back to the system, and asks for huge pages for large ones.
 void install_counting_allocator();
 
 TensorMemory tensor_memory();

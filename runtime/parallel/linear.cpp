@@ -1,9 +1,9 @@
 #include "runtime/parallel/linear.h"
 
-#include <ATen/ops/addmm.h>
 #include <ATen/ops/empty.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "runtime/kernels/matrix_products.h"
 #include "runtime/monitor/memory_class.h"
 
 namespace runtime {
@@ -59,10 +59,10 @@ at::Tensor Linear::forward(const at::Tensor& x, ForwardContext& context) const {
 
 at::Tensor Linear::compute(const at::Tensor& x) const {
   const at::Tensor input = input_ == LinearInput::gathered ? gather_rows(x, *tensor_) : x;
-  const at::Tensor weight = weight_->value().t();
+  const at::Tensor& weight = weight_->value();
   if (output_ == LinearOutput::local)
-    return bias_ != nullptr ? at::addmm(bias_->value(), input, weight) : input.mm(weight);
-  at::Tensor output = input.mm(weight);
+    return kernels::multiply_by_transpose(input, weight, bias_ != nullptr ? bias_->value() : at::Tensor());
+  at::Tensor output = kernels::multiply_by_transpose(input, weight);
   if (output_ == LinearOutput::reduced)
     tensor_->all_reduce(output);
   else
@@ -82,7 +82,7 @@ at::Tensor Linear::backpropagate(const at::Tensor& x, const at::Tensor& output_g
   }
   const at::Tensor gradient =
       output_ == LinearOutput::scattered ? gather_rows(output_gradient, *tensor_) : output_gradient;
-  at::Tensor input_gradient = gradient.mm(weight_->value());
+  at::Tensor input_gradient = kernels::multiply_matrices(gradient, weight_->value());
   gather.wait();
   PendingWork reduction;
   if (gathers) {

@@ -10,6 +10,7 @@
 #include <ATen/ops/stack.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "runtime/kernels/matrix_products.h"
 #include "runtime/kernels/softmax_kernels.h"
 #include "runtime/monitor/memory_class.h"
 #include "runtime/parallel/linear.h"
@@ -150,7 +151,7 @@ at::Tensor VocabularyLoss::forward(const at::Tensor& x, ForwardContext& context)
 }
 
 at::Tensor VocabularyLoss::logits(const at::Tensor& x) const {
-  return input_rows(x).mm(table_->value().t()).narrow(1, 0, layout_.slice.valid);
+  return kernels::multiply_by_transpose(input_rows(x), table_->value()).narrow(1, 0, layout_.slice.valid);
 }
 
 VocabularyLoss::VocabularyLoss(ParameterBlock& table, const VocabularyLayout& layout,
@@ -170,7 +171,7 @@ VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const Forwar
   const at::Tensor input = input_rows(x);
   const MemoryClassScope scope(specs::MemoryClass::logits_and_loss);
   const VocabularySlice& slice = layout_.slice;
-  const at::Tensor logits = input.mm(table_->value().t());
+  const at::Tensor logits = kernels::multiply_by_transpose(input, table_->value());
   if (slice.valid < slice.rows)
     logits.narrow(1, slice.valid, slice.rows - slice.valid).fill_(-std::numeric_limits<double>::infinity());
 
@@ -195,7 +196,8 @@ VocabularyLoss::Result VocabularyLoss::compute(const at::Tensor& x, const Forwar
 at::Tensor VocabularyLoss::backpropagate(const at::Tensor& x, const at::Tensor& logits_gradient,
                                          ForwardContext& context) const {
   const at::Tensor input = input_rows(x);
-  const at::Tensor computed = logits_gradient.mm(table_->value());  // travels until the end
+  const at::Tensor computed =
+      kernels::multiply_matrices(logits_gradient, table_->value());  // travels until the end
   at::Tensor input_gradient = computed;
   const bool scattered = layout_.sequence_parallel && !is_token_parallel(layout_) && tensor_->size() > 1;
   PendingWork communication;

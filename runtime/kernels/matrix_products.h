@@ -1,9 +1,16 @@
-// Products of bf16 matrices summed into fp32: what the weight gradient of a linear layer is.
+// The matrix products of a linear layer and its gradients: on the processor's matrix registers for bf16 where
+// it has them, else LibTorch's.
 #pragma once
 
 #include <ATen/core/Tensor.h>
 
 namespace runtime::kernels {
+
+/// x · weightᵀ + bias, rounded once; x [rows, in], weight [out, in], bias [out] or undefined.
+at::Tensor multiply_by_transpose(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias = {});
+
+/// left · right; left [m, k], right [k, n].
+at::Tensor multiply_matrices(const at::Tensor& left, const at::Tensor& right);
 
 /// True for bf16 operands and an fp32 sum, all contiguous, on a processor with bf16 instructions.
 bool can_accumulate_product(const at::Tensor& sum, const at::Tensor& left, const at::Tensor& right);

@@ -1,0 +1,108 @@
+#include "runtime/kernels/matrix_products.h"
+
+#include <limits>
+
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros.h>
+
+#include "runtime/kernels/tile_product.h"
+#include "tests/runtime/kernels/kernel_checks.h"
+
+namespace runtime::kernels {
+namespace {
+
+/// sum + leftᵀ · right of the same bf16 numbers, in fp64.
+at::Tensor composed(const at::Tensor& sum, const at::Tensor& left, const at::Tensor& right) {
+  return wide(sum).add(wide(left).t().mm(wide(right)));
+}
+
+TEST(MatrixProducts, AddsTheProductUnroundedWhateverTheShape) {
+  for (const std::int64_t depth : {1, 32, 75, 300, 2080})
+    for (const std::int64_t rows : {1, 16, 48, 272, 530})
+      for (const std::int64_t columns : {1, 33, 64, 530}) {
+        const at::Tensor sum = random_matrix({rows, columns}, at::kFloat);
+        const at::Tensor left = random_matrix({depth, rows}, at::kBFloat16);
+        const at::Tensor right = random_matrix({depth, columns}, at::kBFloat16);
+        if (!can_accumulate_product(sum, left, right)) GTEST_SKIP() << "no bf16 matrix instructions";
+        const at::Tensor expected = composed(sum, left, right);
+        accumulate_product(sum, left, right);
+        // Sums of `depth` products of order 1 in fp32: far below bf16's 2^-9.
+        EXPECT_LE(distance(sum, expected), 6e-5) << depth << " " << rows << " " << columns;
+      }
+}
+
+/// Within half a unit in bf16's last place of the same product in fp64, and what sums in fp32 lose.
+void expect_rounded_once(const at::Tensor& found, const at::Tensor& expected, std::int64_t depth) {
+  const double bar = 1.0 / 256 + 1e-6 * static_cast<double>(depth);
+  EXPECT_EQ(found.scalar_type(), at::kBFloat16);
+  EXPECT_LE(distance(found, expected), bar) << found.sizes() << " depth " << depth;
+}
+
+TEST(MatrixProducts, OfALinearLayerAreRoundedOnceWhateverTheShape) {
+  for (const std::int64_t depth : {1, 32, 75, 600})
+    for (const std::int64_t rows : {1, 31, 64, 290})
+      for (const std::int64_t columns : {1, 33, 530}) {
+        const at::Tensor x = random_matrix({rows, depth}, at::kBFloat16);
+        const at::Tensor weight = random_matrix({columns, depth}, at::kBFloat16);
+        const at::Tensor bias = random_matrix({columns}, at::kBFloat16);
+        const at::Tensor product = wide(x).mm(wide(weight).t());
+        expect_rounded_once(multiply_by_transpose(x, weight), product, depth);
+        expect_rounded_once(multiply_by_transpose(x, weight, bias), product.add(wide(bias)), depth);
+        const at::Tensor right = weight.t().contiguous();
+        expect_rounded_once(multiply_matrices(x, right), product, depth);
+      }
+}
+
+TEST(MatrixProducts, ReadViewsAndOtherStridesAlike) {
+  const at::Tensor x = random_matrix({40, 70}, at::kBFloat16),
+                   weight = random_matrix({50, 70}, at::kBFloat16);
+  const at::Tensor expected = multiply_by_transpose(x, weight);
+  const at::Tensor inside = random_matrix({60, 100}, at::kBFloat16);
+  inside.narrow(0, 5, 40).narrow(1, 7, 70).copy_(x);
+  EXPECT_TRUE(multiply_by_transpose(inside.narrow(0, 5, 40).narrow(1, 7, 70), weight).equal(expected));
+  EXPECT_LE(distance(multiply_by_transpose(strided(x), weight), wide(expected)), 1.0 / 128);
+  EXPECT_LE(distance(multiply_matrices(x, weight.t()), wide(expected)), 1.0 / 128);
+}
+
+TEST(MatrixProducts, OfARowDoNotDependOnTheOthers) {
+  const at::Tensor x = random_matrix({300, 600}, at::kBFloat16),
+                   weight = random_matrix({90, 600}, at::kBFloat16);
+  if (!has_tiles()) GTEST_SKIP() << "no matrix registers";
+  const at::Tensor whole = multiply_by_transpose(x, weight);
+  EXPECT_TRUE(multiply_by_transpose(x.narrow(0, 17, 41), weight).equal(whole.narrow(0, 17, 41)));
+}
+
+TEST(MatrixProducts, OfNothingAreEmptyOrZero) {
+  const auto matrix = [](std::int64_t rows, std::int64_t columns) {
+    return at::zeros({rows, columns}, at::kBFloat16);
+  };
+  EXPECT_EQ(multiply_by_transpose(matrix(0, 8), matrix(4, 8)).numel(), 0);
+  EXPECT_EQ(multiply_matrices(matrix(3, 0), matrix(0, 5)).abs().sum().item<double>(), 0);
+  const at::Tensor sum = at::ones({3, 5});
+  if (can_accumulate_product(sum, matrix(0, 3), matrix(0, 5)))
+    accumulate_product(sum, matrix(0, 3), matrix(0, 5));
+  EXPECT_TRUE(sum.equal(at::ones({3, 5})));
+}
+
+TEST(MatrixProducts, CarryOnWhatIsNoNumber) {
+  for (const double bad :
+       {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    const at::Tensor x = random_matrix({40, 70}, at::kBFloat16);
+    x[13][69] = bad;
+    const at::Tensor y = multiply_by_transpose(x, at::ones({50, 70}, at::kBFloat16));
+    EXPECT_FALSE(y[13].isfinite().any().item<bool>());
+    EXPECT_EQ(y.isfinite().sum().item<std::int64_t>(), 39 * 50);
+  }
+}
+
+TEST(MatrixProducts, LeavesWhatItCannotDoToOthers) {
+  const at::Tensor sum = at::zeros({16, 8}), left = random_matrix({32, 16}, at::kBFloat16);
+  const at::Tensor right = random_matrix({32, 8}, at::kBFloat16);
+  EXPECT_FALSE(can_accumulate_product(sum.to(at::kBFloat16), left, right));
+  EXPECT_FALSE(can_accumulate_product(sum, left.to(at::kFloat), right.to(at::kFloat)));
+  EXPECT_FALSE(can_accumulate_product(sum, strided(left), right));
+  EXPECT_FALSE(can_accumulate_product(sum, left, strided(right)));
+}
+
+}  // namespace
+}  // namespace runtime::kernels
