@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/schedule_moments.h"
 #include "specs/plan/placement.h"
 
 namespace cost_models {
@@ -363,6 +364,7 @@ class Resolver {
 CostInputs make_cost_inputs(const specs::Experiment& experiment, const StackProfile& profile,
                             const ConstantTable& constants, std::int64_t device_group) {
   CostInputs inputs;
+  inputs.moments = std::make_shared<ScheduleMomentsMemo>();
   inputs.model = experiment.model;
   inputs.training = experiment.training;
   inputs.cluster = experiment.cluster;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "cost_models/attention_kernel.h"
@@ -13,6 +14,8 @@
 #include "specs/language/experiment.h"
 
 namespace cost_models {
+
+class ScheduleMomentsMemo;
 
 /// The model's sizes as the formulas use them.
 struct ModelSizes {
@@ -131,6 +134,8 @@ struct CostInputs {
   double reduction_bytes = 2;   ///< as reduced between data-parallel ranks
   double accumulated_bytes =
       0;  ///< read and written for each weight-gradient element of each micro-batch; 0: by the GEMM
+
+  std::shared_ptr<const ScheduleMomentsMemo> moments;  ///< never null; copies share it
 };
 
 /// Throws std::runtime_error where the catalog's constants lack a name that every table holds.

@@ -1,14 +1,13 @@
 // This project's runtime: a rank's memory is followed through its part of the schedule
-// (specs/schedule/holdings.h). At every action it is what the micro-batches under way keep, the streams that
+// (schedule_moments.h). At every action it is what the micro-batches under way keep, the streams that
 // arrive and leave, and what the action itself needs for a moment (dsrun_stage.h). The peak is the action
 // with the largest sum, and the classes are those of that moment.
 #include <algorithm>
+#include <vector>
 
 #include "cost_models/dsrun_stage.h"
 #include "cost_models/memory_rules.h"
-#include "specs/schedule/generate.h"
-#include "specs/schedule/holdings.h"
-#include "specs/schedule/lowering.h"
+#include "cost_models/schedule_moments.h"
 
 namespace cost_models {
 namespace {
@@ -31,54 +30,74 @@ bool splits_backward(specs::ScheduleKind kind) {
          kind == specs::ScheduleKind::zero_bubble_v;
 }
 
-/// Micro-batches after which a schedule is in its steady state: more add nothing, but to GPipe.
-std::int32_t followed_micro_batches(const PipelineShape& shape) {
-  const double steady = shape.ranks == 1                               ? 2
-                        : shape.schedule == specs::ScheduleKind::gpipe ? 2
-                                                                       : 4 * shape.ranks;
-  return static_cast<std::int32_t>(std::min(shape.micro_batches, steady));
-}
-
-specs::Schedule schedule_of(const PipelineShape& shape) {
-  const auto ranks = static_cast<std::int32_t>(shape.ranks);
-  const auto chunks = static_cast<std::int32_t>(shape.virtual_stages);
-  const auto group = static_cast<std::int32_t>(shape.micro_batch_group);
-  std::int32_t micro_batches = followed_micro_batches(shape);
-  if (!specs::schedule_refusal(shape.schedule, ranks, chunks, micro_batches, group).empty())
-    micro_batches = static_cast<std::int32_t>(shape.micro_batches);
-  if (!specs::schedule_refusal(shape.schedule, ranks, chunks, micro_batches, group).empty()) return {};
-  return specs::lower(specs::generate_schedule(shape.schedule, ranks, chunks, micro_batches, group));
-}
-
 class FollowedRank {
  public:
   FollowedRank(const CostInputs& inputs, const RankLoad& load)
-      : load_(load), schedule_(schedule_of(load.pipeline)) {
+      : load_(load), moments_(inputs.moments->get(load.pipeline)) {
     for (std::size_t chunk = 0; chunk < static_cast<std::size_t>(load.pipeline.virtual_stages); ++chunk)
       chunks_.push_back(stage_holdings(inputs, load, chunk, splits_backward(load.pipeline.schedule)));
     // All further forwards of GPipe stand before its first backward.
     if (load.pipeline.schedule == specs::ScheduleKind::gpipe && load.pipeline.ranks > 1)
-      further_ = load.pipeline.micro_batches - schedule_.micro_batches;
+      further_ = load.pipeline.micro_batches - moments_.micro_batches;
     // Tokens and targets of the step, in 64 bits.
     batch_bytes_ = 16 * load_tokens(inputs, load) * load.pipeline.micro_batches;
   }
 
-  /// Of the fullest moment.
-  ClassBytes peak() {
-    specs::follow_holdings(schedule_, static_cast<std::int32_t>(load_.pipeline_rank),
-                           [this](const specs::Holdings& moment) { consider(moment); });
-    return largest_;
+  /// Of the fullest moment, of equal ones the first.
+  ClassBytes peak() const {
+    if (moments_.of_rank.empty()) return {};
+    std::vector<Totals> totals;
+    for (const StageHoldings& chunk : chunks_) totals.emplace_back(chunk);
+    const specs::Holdings* fullest = nullptr;
+    double most = -1;
+    for (const specs::Holdings& moment : moments_.of_rank[static_cast<std::size_t>(load_.pipeline_rank)]) {
+      const double total = total_of(moment, totals);
+      if (total <= most * (1 + 1e-12)) continue;
+      most = total;
+      fullest = &moment;
+    }
+    return fullest == nullptr ? ClassBytes{} : at(*fullest);
   }
 
  private:
+  /// Of one chunk over all classes.
+  struct Totals {
+    explicit Totals(const StageHoldings& chunk)
+        : kept(sum(chunk.kept)),
+          deferred(sum(chunk.deferred)),
+          forward(sum(chunk.forward)),
+          backward(sum(chunk.backward)) {}
+    double kept, deferred, forward, backward;
+  };
+
   static double& of(ClassBytes& bytes, MemoryClass memory_class) {
     return bytes[static_cast<std::size_t>(memory_class)];
   }
+  std::size_t chunk_of(const specs::Holdings& moment) const {
+    return static_cast<std::size_t>(moment.action.stage / static_cast<std::int32_t>(load_.pipeline.ranks));
+  }
+  double kept(const specs::Holdings& moment, std::size_t chunk) const {
+    return moment.kept[chunk] + (moment.kept[chunk] > 0 ? further_ : 0);
+  }
 
-  void consider(const specs::Holdings& moment) {
+  /// The sum of `at`.
+  double total_of(const specs::Holdings& moment, const std::vector<Totals>& totals) const {
+    double total = batch_bytes_;
+    for (std::size_t i = 0; i < totals.size(); ++i)
+      total += kept(moment, i) * totals[i].kept + moment.deferred[i] * totals[i].deferred;
+    const std::int32_t streams = moment.arrived_activations + moment.arrived_gradients +
+                                 moment.own_gradients + (moment.sending_activation >= 0 ? 1 : 0) +
+                                 (moment.sending_gradient >= 0 ? 1 : 0);
+    total += streams * chunks_.front().boundary_bytes;
+    const Totals& chunk = totals[chunk_of(moment)];
+    if (moment.action.kind == specs::ActionKind::weight_gradient) return total;
+    return total - chunk.kept +
+           (moment.action.kind == specs::ActionKind::forward ? chunk.forward : chunk.backward);
+  }
+
+  ClassBytes at(const specs::Holdings& moment) const {
     ClassBytes bytes = standing(moment);
-    const auto index = static_cast<std::size_t>(moment.action.stage / schedule_.pipeline_ranks);
-    const StageHoldings& chunk = chunks_[index];
+    const StageHoldings& chunk = chunks_[chunk_of(moment)];
     if (moment.action.kind != specs::ActionKind::weight_gradient) {
       add(bytes, chunk.kept, -1);
       const bool last = moment.action.micro_batch == schedule_.micro_batches - 1;
@@ -86,17 +105,13 @@ class FollowedRank {
                  : last                                           ? chunk.last_backward
                                                                   : chunk.backward);
     }
-    if (const double total = sum(bytes); total > most_) {
-      most_ = total;
-      largest_ = bytes;
-    }
+    return bytes;
   }
 
   ClassBytes standing(const specs::Holdings& moment) const {
     ClassBytes bytes{};
     for (std::size_t i = 0; i < chunks_.size(); ++i) {
-      const double kept = moment.kept[i] + (moment.kept[i] > 0 ? further_ : 0);
-      add(bytes, chunks_[i].kept, kept);
+      add(bytes, chunks_[i].kept, kept(moment, i));
       add(bytes, chunks_[i].deferred, moment.deferred[i]);
     }
     const double stream = chunks_.front().boundary_bytes;
@@ -110,12 +125,10 @@ class FollowedRank {
   }
 
   const RankLoad& load_;
-  specs::Schedule schedule_;
+  const ScheduleMoments& moments_;
   std::vector<StageHoldings> chunks_;
   double further_ = 0;
   double batch_bytes_ = 0;
-  ClassBytes largest_{};
-  double most_ = -1;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <shared_mutex>
 #include <tuple>
+#include <utility>
 
 #include "specs/schedule/generate.h"
 
@@ -14,7 +15,8 @@ namespace cost_models {
 using specs::Action;
 using specs::ActionKind;
 
-/// Runs the schedule once, taking from each rank's list as long as what the next action needs is there.
+/// Runs the schedule once, taking an action from each rank in turn where what it needs was made before the
+/// turn began: the actions of a turn need nothing of each other, and a processor can time several at once.
 class ScheduleOrderBuilder {
  public:
   ScheduleOrderBuilder(const specs::Schedule& schedule, ScheduleOrder& order)
@@ -31,8 +33,9 @@ class ScheduleOrderBuilder {
     std::vector<std::size_t> next(schedule_.rank_actions.size());
     for (bool moved = true; moved;) {
       moved = false;
-      for (std::size_t rank = 0; rank < next.size(); ++rank)
-        while (take(rank, next[rank])) moved = true;
+      for (std::size_t rank = 0; rank < next.size(); ++rank) moved = take(rank, next[rank]) || moved;
+      for (const auto& [tensor, filled] : made_) slots_[tensor] = filled;
+      made_.clear();
     }
     assert(order_.actions_.size() == actions && "compute actions cannot run in this order");
   }
@@ -51,18 +54,17 @@ class ScheduleOrderBuilder {
     return true;
   }
 
-  /// The slot of the tensor that enters a stage, or that a stage makes for itself (the loss).
-  std::uint32_t& slot(bool gradient, std::int32_t stage, std::int32_t micro_batch) {
+  /// Of the tensor that enters a stage, or that a stage makes for itself (the loss), in `slots_`.
+  std::size_t tensor(bool gradient, std::int32_t stage, std::int32_t micro_batch) const {
     const auto row = static_cast<std::size_t>(gradient ? schedule_.stages() + stage : stage);
-    return slots_[row * static_cast<std::size_t>(schedule_.micro_batches) +
-                  static_cast<std::size_t>(micro_batch)];
+    return row * static_cast<std::size_t>(schedule_.micro_batches) + static_cast<std::size_t>(micro_batch);
   }
   bool enters(const Action& action) const {
     if (action.kind == ActionKind::weight_gradient) return false;
     return gradient(action) ? action.stage + 1 < schedule_.stages() : action.stage > 0;
   }
-  bool ready(const Action& action) {
-    return !enters(action) || slot(gradient(action), action.stage, action.micro_batch) != 0;
+  bool ready(const Action& action) const {
+    return !enters(action) || slots_[tensor(gradient(action), action.stage, action.micro_batch)] != 0;
   }
 
   void append(std::size_t rank, const Action& action, bool with_next) {
@@ -71,7 +73,7 @@ class ScheduleOrderBuilder {
     timed.with_next = with_next;
     timed.duration = 4 * static_cast<std::uint32_t>(action.stage) + kind_index(action.kind);
     if (enters(action)) {
-      std::uint32_t& needed = slot(gradient(action), action.stage, action.micro_batch);
+      std::uint32_t& needed = slots_[tensor(gradient(action), action.stage, action.micro_batch)];
       timed.needed = needed;
       freed_.push_back(needed);
       needed = 0;
@@ -91,7 +93,7 @@ class ScheduleOrderBuilder {
     if (to < 0 || to >= schedule_.stages()) return {};
     ScheduleOrder::Product made;
     made.slot = new_slot();
-    slot(gradient(action), to, action.micro_batch) = made.slot;
+    made_.emplace_back(tensor(gradient(action), to, action.micro_batch), made.slot);
     made.boundary = static_cast<std::uint32_t>(std::min(action.stage, to));
     const auto to_rank = static_cast<std::size_t>(schedule_.rank_of_stage(to));
     if (to_rank != rank) {
@@ -124,7 +126,8 @@ class ScheduleOrderBuilder {
 
   const specs::Schedule& schedule_;
   ScheduleOrder& order_;
-  std::vector<std::uint32_t> slots_;  ///< by tensor; 0: not there (yet)
+  std::vector<std::uint32_t> slots_;                         ///< by tensor; 0: not there (yet)
+  std::vector<std::pair<std::size_t, std::uint32_t>> made_;  ///< in this turn: tensor and slot
   std::vector<std::uint32_t> free_;
   std::vector<std::uint32_t> freed_;
   std::map<std::pair<std::size_t, std::size_t>, std::uint32_t> links_;

@@ -15,12 +15,14 @@ specs::Recomputation recomputation_of(const specs::Placement& placement) {
 }
 
 /// [search] that leaves the placement alone, but for the dimensions that `changed` restricts; the data degree
-/// gives way where they change the other degrees, and the cut of the stages where these no longer suit it.
-specs::SearchSpec pinned_to(const specs::Placement& placement, const specs::SearchSpec& changed) {
+/// gives way where they change the other degrees or there are other devices (`same_devices` is false), and
+/// the cut of the stages where these no longer suit it.
+specs::SearchSpec pinned_to(const specs::Placement& placement, const specs::SearchSpec& changed,
+                            bool same_devices) {
   const specs::PipelineStage& stage = placement.stages.front();
   specs::SearchSpec pinned = changed;
-  const bool same_degrees =
-      changed.tensor.empty() && changed.context.empty() && changed.pipeline.empty() && changed.data.empty();
+  const bool same_degrees = same_devices && changed.tensor.empty() && changed.context.empty() &&
+                            changed.pipeline.empty() && changed.data.empty();
   const auto pin = [](auto& restriction, auto value) {
     if (restriction.empty()) restriction = {value};
   };
@@ -43,14 +45,16 @@ specs::SearchSpec pinned_to(const specs::Placement& placement, const specs::Sear
   return pinned;
 }
 
-/// The base's placement under the change; where the change is of [search], with what it asks for, and where
-/// it is of the batch, with as many micro-batches as that needs.
+/// The base's placement under the change; where the change is of [search], with what it asks for, where it is
+/// of the batch, with as many micro-batches as that needs, and where it is of the number of devices, with as
+/// many replicas as they hold.
 specs::Result<PricedPlan> price_unchanged(const specs::Plan& base, const specs::Experiment& changed) {
-  const bool as_it_is = changed.search == base.inputs.search &&
+  const bool same_devices = changed.cluster.devices() == base.inputs.cluster.devices();
+  const bool as_it_is = same_devices && changed.search == base.inputs.search &&
                         changed.training.global_batch == base.inputs.training.global_batch;
   if (as_it_is || base.inputs.cluster.groups.size() > 1) return price_placement(changed, base.placement);
   specs::Experiment question = changed;
-  question.search = pinned_to(base.placement, changed.search);
+  question.search = pinned_to(base.placement, changed.search, same_devices);
   return price_best_completion(question);
 }
 

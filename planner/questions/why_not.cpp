@@ -39,15 +39,21 @@ std::vector<std::string> legal_values(const Space& space, std::string_view name)
   return {};
 }
 
-/// The whole numbers of "[9999]" or "[2, 4]".
-std::vector<std::int64_t> numbers_in(std::string_view text) {
-  std::vector<std::int64_t> numbers;
+struct WrittenNumber {
+  std::string_view text;
+  std::int64_t value = 0;
+};
+
+/// The whole numbers of "[9999]" or "[2, 4]"; one that no integer holds counts as the largest.
+std::vector<WrittenNumber> numbers_in(std::string_view text) {
+  std::vector<WrittenNumber> numbers;
   for (std::size_t at = 0; at < text.size();) {
-    std::int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), number);
-    if (error == std::errc()) numbers.push_back(number);
-    if (error == std::errc::result_out_of_range) numbers.push_back(std::numeric_limits<std::int64_t>::max());
-    at = std::max(at + 1, static_cast<std::size_t>(end - text.data()));
+    std::int64_t value = 0;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+    const auto end = static_cast<std::size_t>(stop - text.data());
+    if (error == std::errc::result_out_of_range) value = std::numeric_limits<std::int64_t>::max();
+    if (error != std::errc::invalid_argument) numbers.push_back({text.substr(at, end - at), value});
+    at = std::max(at + 1, end);
   }
   return numbers;
 }
@@ -75,7 +81,7 @@ specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<
     for (const auto& [name, largest, of_what] : counted) {
       const std::string key = fmt::format("search.{}=", name);
       if (!setting.starts_with(key)) continue;
-      for (const std::int64_t number : numbers_in(std::string_view(setting).substr(key.size()))) {
+      for (const auto& [written, number] : numbers_in(std::string_view(setting).substr(key.size()))) {
         const std::int64_t smallest = name == "recomputed_layers" ? 0 : 1;
         if (number >= smallest && number <= largest) continue;
         specs::Experiment free = inputs;
@@ -84,7 +90,7 @@ specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<
         const std::string legal =
             stack ? fmt::format("{}", fmt::join(legal_values(Space(free, *stack), name), ", ")) : "";
         diagnostics.error({"--set", 1, 1},
-                          fmt::format("{} = {} is not between {} and the {} {}", name, number, smallest,
+                          fmt::format("{} = {} is not between {} and the {} {}", name, written, smallest,
                                       format_count(largest), of_what),
                           legal.empty() ? std::string() : "legal: " + legal);
       }

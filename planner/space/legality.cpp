@@ -223,7 +223,7 @@ MaybeRefusal Legality::recomputation(specs::Recomputation mode) const {
 MaybeRefusal Legality::zero(const MeshDegrees& mesh, const specs::ZeroTreatment& zero) const {
   if (zero.stage < 0 || zero.stage > 3)
     return refuse(Constraint::software_stack, fmt::format("zero_stage = {} is not 0, 1, 2 or 3", zero.stage));
-  if (mesh.data * mesh.context == 1) {
+  if (mesh.data * mesh.context == 1 && zero != specs::ZeroTreatment{3, specs::ShardScope::world}) {
     if (zero == specs::ZeroTreatment{}) return std::nullopt;
     return refuse(Constraint::device_count, "ZeRO shards over data · context = 1 replica: nothing to share");
   }
@@ -232,6 +232,13 @@ MaybeRefusal Legality::zero(const MeshDegrees& mesh, const specs::ZeroTreatment&
   if (mesh.pipeline > 1 && zero.stage > stack_.zero_stage_with_pipeline)
     return refuse(Constraint::software_stack, fmt::format("ZeRO stage {} beside pipeline {}: {}", zero.stage,
                                                           mesh.pipeline, stack_.zero_with_pipeline_reason));
+  // A replica alone shares nothing, but its parameters may lie elsewhere.
+  if (mesh.data * mesh.context == 1 && stack_.parameter_offload.size() <= 1)
+    return refuse(
+        Constraint::device_count,
+        fmt::format("ZeRO stage 3 of a single replica serves to offload parameters, which stack \"{}\" "
+                    "does not",
+                    stack_.name));
   if (auto refusal = restricted("zero_stage", experiment_.search.zero_stage, zero.stage)) return refusal;
   const specs::NodeSpec& node = experiment_.cluster.groups.front().node;
   const std::int64_t model_ranks = mesh.tensor;

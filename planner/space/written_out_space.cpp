@@ -195,7 +195,15 @@ std::vector<Recomputation> WrittenOutSpace::recomputations() const {
 
 std::vector<ZeroTreatment> WrittenOutSpace::zeros(const RegularPlacement& mesh) const {
   const std::int64_t replicas = mesh.data * mesh.context;
-  if (replicas == 1) return {ZeroTreatment{}};
+  if (replicas == 1) {
+    std::vector<ZeroTreatment> alone{{}};
+    const std::int64_t gathering = 3;
+    const bool gathers = mesh.pipeline == 1 || stack_.zero_stage_with_pipeline >= gathering;
+    if (gathers && among(stack_.zero_stages, gathering) && stack_.parameter_offload.size() > 1 &&
+        wanted(search_.zero_stage, gathering))
+      alone.push_back({gathering, ShardScope::world});
+    return alone;
+  }
   std::vector<ZeroTreatment> allowed;
   for (std::int64_t stage = 0; stage <= 3; ++stage) {
     if (!among(stack_.zero_stages, stage) || !wanted(search_.zero_stage, stage)) continue;

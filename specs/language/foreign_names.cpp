@@ -9,7 +9,7 @@ namespace specs {
 namespace {
 
 /// Hugging Face, Megatron-LM, DeepSpeed, torchtitan and common shorthand.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 62> foreign_names{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 63> foreign_names{{
     {"num_layers", "layers"},
     {"n_layers", "layers"},
     {"n_layer", "layers"},
@@ -37,6 +37,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 62> foreign_
     {"max_position_embeddings", "positions"},
     {"n_positions", "positions"},
     {"tie_word_embeddings", "tied_embeddings"},
+    {"moe", "mixture"},
     {"num_experts", "experts"},
     {"num_local_experts", "experts"},
     {"n_routed_experts", "experts"},

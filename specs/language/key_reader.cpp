@@ -391,6 +391,7 @@ void KeyReader::read_named_table(const Key& key, const Value* value, const Named
     value = nullptr;
   } else if (value != nullptr && value->kind != ValueKind::table) {
     wrong_type(key, *value, fmt::format("the name of a {} or a table", entries.kind));
+    state_.positions.add_failed(path_of(key.name));
     value = nullptr;
   }
   KeyReader reader(value != nullptr ? *value : nothing, path_of(key.name), state_);
@@ -398,8 +399,10 @@ void KeyReader::read_named_table(const Key& key, const Value* value, const Named
   if (const Value* preset = reader.take(preset_key)) {
     if (preset->kind == ValueKind::text)
       load_entry(*preset, entries, path_of(key.name));
-    else
+    else {
       reader.wrong_type(preset_key, *preset, fmt::format("the name of a {}", entries.kind));
+      state_.positions.add_failed(path_of(key.name));
+    }
   }
   keys(reader);
   reader.refuse_unknown_keys();

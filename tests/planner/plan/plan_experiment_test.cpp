@@ -165,6 +165,38 @@ TEST(WhatIf, PricesTheSamePlacementAndANewOne) {
   EXPECT_LE(answer->replanned.plan->prediction.step_seconds, answer->unchanged->plan.prediction.step_seconds);
 }
 
+TEST(WhatIf, OnOtherNodesTheSamePlacementHasAsManyReplicasAsTheyHold) {
+  const auto answer = what_if(experiment_of(), experiment_of({"cluster.nodes=64"}));
+  ASSERT_TRUE(answer.ok()) << answer.diagnostics.render();
+  ASSERT_TRUE(answer->base.plan && answer->unchanged);
+  specs::StageMesh expected = answer->base.plan->placement.stages.front().mesh;
+  expected.data /= 2;
+  EXPECT_EQ(answer->unchanged->plan.placement.stages.front().mesh, expected);
+  EXPECT_EQ(answer->unchanged->plan.placement.micro_batch, answer->base.plan->placement.micro_batch);
+  const auto too_few = what_if(experiment_of(), experiment_of({"cluster.nodes=1"}));
+  ASSERT_TRUE(too_few.ok());
+  EXPECT_FALSE(too_few->unchanged);
+  ASSERT_FALSE(too_few->unchanged_refusals.empty());
+  EXPECT_THAT(too_few->unchanged_refusals.front(), ::testing::Not(HasSubstr("placement/stages")));
+}
+
+TEST(PlanExperiment, OneDeviceOffloadsItsParametersWhereTheStackCan) {
+  const auto alone = [](const std::string& stack) {
+    const auto outcome = plan_experiment(experiment_of(
+        {"model.preset=gpt3-13b", "cluster.nodes=1", "cluster.node={preset=\"dgx-a100-40gb\", devices=1}",
+         "training.global_batch=4", "training.tokens=0", "training.stack=" + stack}));
+    EXPECT_TRUE(outcome.ok()) << outcome.diagnostics.render();
+    return *outcome;
+  };
+  const PlanOutcome offloaded = alone("deepspeed");
+  ASSERT_TRUE(offloaded.plan);
+  const specs::PipelineStage& stage = offloaded.plan->placement.stages.front();
+  EXPECT_EQ(stage.zero.stage, 3);
+  EXPECT_NE(stage.offload.parameters.device, specs::OffloadDevice::none);
+  EXPECT_TRUE(verify_certificate(*offloaded.plan)->holds());
+  EXPECT_FALSE(alone("megatron-core").plan);
+}
+
 TEST(PricePlacement, PricesWhatDoesNotFitAndSaysByHowMuch) {
   const auto priced = price_best_completion(experiment_of({"search.tensor=[1]", "search.pipeline=[8]"}));
   ASSERT_TRUE(priced.ok()) << priced.diagnostics.render();

@@ -208,5 +208,16 @@ TEST(Legality, RefusalsCarryTheFailingEquation) {
             Constraint::software_stack);
 }
 
+TEST(Legality, AReplicaAloneIsShardedOnlyToOffloadItsParameters) {
+  const specs::Experiment experiment = small_experiment(8, 4, 4, 8);
+  specs::StackSpec stack = able_stack();
+  stack.parameter_offload = {specs::OffloadDevice::none, specs::OffloadDevice::cpu};
+  EXPECT_FALSE(Legality(experiment, stack).zero({}, {3, specs::ShardScope::world}));
+  EXPECT_TRUE(Legality(experiment, stack).zero({}, {1, specs::ShardScope::world}));
+  stack.parameter_offload = {specs::OffloadDevice::none};
+  EXPECT_EQ(Legality(experiment, stack).zero({}, {3, specs::ShardScope::world})->constraint,
+            Constraint::device_count);
+}
+
 }  // namespace
 }  // namespace planner

@@ -33,6 +33,19 @@ std::string errors_of(const std::string& text, const std::vector<std::string>& o
   return experiment.diagnostics.render();
 }
 
+TEST(ReadExperiment, AModelOfTheWrongTypeIsOneError) {
+  for (const char* setting : {"model=3", "model.preset=3"}) {
+    const std::string errors = errors_of(small, {setting});
+    EXPECT_NE(errors.find("the name of a model"), std::string::npos) << errors;
+    EXPECT_EQ(errors.find("lacks"), std::string::npos) << errors;
+  }
+}
+
+TEST(ReadExperiment, TheWordOfOtherToolsForAMixtureIsAnsweredWithOurs) {
+  const std::string errors = errors_of(small, {"model.moe.experts=8"});
+  EXPECT_NE(errors.find("mixture"), std::string::npos) << errors;
+}
+
 TEST(ReadExperiment, TheGpt3ExampleResolvesToItsGoldenFile) {
   const auto experiment = read_experiment("examples/gpt3-175b.toml");
   ASSERT_TRUE(experiment) << experiment.diagnostics.render();
