@@ -6,6 +6,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include "runtime/kernels/column_sums.h"
 #include "runtime/kernels/matrix_products.h"
 #include "runtime/model/initialization.h"
 #include "runtime/monitor/memory_class.h"
@@ -209,6 +210,15 @@ const at::Tensor& ParameterBlock::gradient() {
 
 void ParameterBlock::accumulate(const at::Tensor& contribution) {
   gradient().add_(contribution.view_as(gradient_));
+  notify();
+}
+
+void ParameterBlock::accumulate_rows(const at::Tensor& rows) {
+  const at::ScalarType wide = rows.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+  if (gradient().scalar_type() == wide)
+    kernels::add_column_sums(gradient_, rows);
+  else
+    gradient_.add_(rows.sum(0, false, gradient_.scalar_type()));
   notify();
 }
 

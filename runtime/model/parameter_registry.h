@@ -67,6 +67,8 @@ class ParameterBlock {
 
   /// gradient += contribution.
   void accumulate(const at::Tensor& contribution);
+  /// gradient += Σ rows, for a bias; summed in fp32 where the rows are narrower.
+  void accumulate_rows(const at::Tensor& rows);
   /// gradient += leftᵀ · right, for the weight of a linear layer; in the gradient's precision where that is
   /// the operands' or the processor multiplies bf16 into fp32, else rounded to theirs once and added.
   void accumulate_product(const at::Tensor& left, const at::Tensor& right);

@@ -99,7 +99,7 @@ at::Tensor Linear::backpropagate(const at::Tensor& x, const at::Tensor& output_g
 void Linear::accumulate(const at::Tensor& x, const at::Tensor& output_gradient,
                         const at::Tensor& bias_source) const {
   weight_->accumulate_product(output_gradient, x);
-  if (bias_ != nullptr) bias_->accumulate(bias_source.sum(0, false, bias_->gradient().scalar_type()));
+  if (bias_ != nullptr) bias_->accumulate_rows(bias_source);
 }
 
 }  // namespace runtime
