@@ -24,6 +24,9 @@ specs::StackSpec make_capabilities() {
   stack.zero_stage_with_pipeline = 1;
   stack.zero_with_pipeline_reason = "gradients must stay whole over all micro-batches of a step";
   stack.shard_scopes = {specs::ShardScope::world, specs::ShardScope::node};
+  // Ranks may fill the mesh in any order; context has one rank, wherever it stands.
+  stack.axis_orders = {"tp-cp-dp-pp", "tp-cp-pp-dp", "dp-cp-tp-pp",
+                       "dp-cp-pp-tp", "pp-tp-cp-dp", "pp-dp-cp-tp"};
   stack.output_modes = {specs::OutputLayerMode::vocabulary_parallel, specs::OutputLayerMode::token_parallel};
   stack.optimizer_offload = {specs::OffloadDevice::none, specs::OffloadDevice::cpu};
   stack.parameter_offload = {specs::OffloadDevice::none};

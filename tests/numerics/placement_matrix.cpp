@@ -146,18 +146,14 @@ void add_optional_dimensions(const specs::StackSpec& stack, std::vector<MatrixDi
     if (dimension.values.size() > 1) dimensions.push_back(std::move(dimension));
 }
 
-/// In which the ranks may fill the axes. The context axis has one rank here.
-const std::vector<specs::AxisOrder>& axis_orders() {
-  using enum specs::MeshAxis;
-  static const std::vector<specs::AxisOrder> orders{
-      specs::default_axis_order,         {data, context, tensor, pipeline},
-      {pipeline, tensor, context, data}, {tensor, context, pipeline, data},
-      {data, context, pipeline, tensor}, {pipeline, data, context, tensor}};
+std::vector<specs::AxisOrder> axis_orders(const specs::StackSpec& stack) {
+  std::vector<specs::AxisOrder> orders;
+  for (const std::string& name : stack.axis_orders) orders.push_back(*specs::axis_order_from(name));
   return orders;
 }
 
 /// Axes of one rank have no place in an order: of the orders that lay the others alike, the first.
-bool is_first_of_its_layout(const TrainingCase& training) {
+bool is_first_of_its_layout(const TrainingCase& training, const std::vector<specs::AxisOrder>& orders) {
   const auto layout = [&](const specs::AxisOrder& order) {
     std::vector<specs::MeshAxis> axes;
     for (const specs::MeshAxis axis : order) {
@@ -168,7 +164,7 @@ bool is_first_of_its_layout(const TrainingCase& training) {
     }
     return axes;
   };
-  for (const specs::AxisOrder& order : axis_orders())
+  for (const specs::AxisOrder& order : orders)
     if (layout(order) == layout(training.order)) return order == training.order;
   return false;
 }
@@ -176,12 +172,12 @@ bool is_first_of_its_layout(const TrainingCase& training) {
 /// Which dimensions a rule reads, and whether a case that has them keeps it.
 struct CaseRule {
   std::vector<std::string_view> dimensions;
-  bool (*holds)(const TrainingCase&);
+  std::function<bool(const TrainingCase&)> holds;
 };
 
 /// The legal placements: of specs/plan/placement_check.h and of this runtime. A test holds every generated
 /// placement to both.
-std::vector<CaseRule> case_rules() {
+std::vector<CaseRule> case_rules(const specs::StackSpec& stack) {
   using Case = const TrainingCase&;
   return {
       {{"tensor", "pipeline"}, [](Case c) { return c.tensor * c.pipeline <= most_ranks; }},
@@ -212,14 +208,15 @@ std::vector<CaseRule> case_rules() {
        [](Case c) { return c.offload.parameters.device == specs::OffloadDevice::none || c.zero.stage == 3; }},
       {{"overlap", "data"},
        [](Case c) { return (c.overlap_reduction && !c.debug_synchronise) || c.data > 1; }},
-      {{"order", "tensor", "pipeline", "data"}, [](Case c) { return is_first_of_its_layout(c); }},
+      {{"order", "tensor", "pipeline", "data"},
+       [orders = axis_orders(stack)](Case c) { return is_first_of_its_layout(c, orders); }},
   };
 }
 
 class Matrix {
  public:
   explicit Matrix(const specs::StackSpec& stack)
-      : dimensions_(matrix_dimensions(stack)), array_(value_counts(), covering_rules()) {}
+      : dimensions_(matrix_dimensions(stack)), array_(value_counts(), covering_rules(stack)) {}
 
   const std::vector<MatrixDimension>& dimensions() const { return dimensions_; }
   const CoveringArray& array() const { return array_; }
@@ -252,9 +249,9 @@ class Matrix {
   }
 
   /// Of the dimensions that this runtime has.
-  std::vector<CoveringRule> covering_rules() const {
+  std::vector<CoveringRule> covering_rules(const specs::StackSpec& stack) const {
     std::vector<CoveringRule> rules;
-    for (const CaseRule& rule : case_rules()) {
+    for (const CaseRule& rule : case_rules(stack)) {
       CoveringRule covering;
       for (const std::string_view name : rule.dimensions)
         if (const std::size_t index = index_of(name); index < dimensions_.size())
@@ -299,7 +296,7 @@ std::vector<MatrixDimension> matrix_dimensions(const specs::StackSpec& stack) {
                                 [](TrainingCase& training) { training.sequence_parallel = true; }));
   add_optional_dimensions(stack, dimensions);
   MatrixDimension orders{"order", {}};
-  for (const specs::AxisOrder& order : axis_orders())
+  for (const specs::AxisOrder& order : axis_orders(stack))
     orders.values.push_back(
         {specs::to_string(order), [order](TrainingCase& training) { training.order = order; }});
   dimensions.push_back(std::move(orders));

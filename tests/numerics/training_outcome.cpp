@@ -146,8 +146,11 @@ RankTraffic read_traffic(Reader& in) {
   return traffic;
 }
 
-/// The sequences of this rank's replica: random tokens, some targets masked, unevenly over the sequences. The
-/// same global batch for every placement.
+/// Has no target: alone in a micro-batch it must count for nothing.
+constexpr std::uint64_t masked_sequence = 10;
+
+/// The sequences of this rank's replica: random tokens, some targets masked, unevenly over the sequences, of
+/// one all. The same global batch for every placement.
 std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t step, std::int64_t data_rank) {
   const std::int64_t length = training.sequence_length;
   const std::int64_t micro_batch = training.micro_batch();
@@ -164,7 +167,7 @@ std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t st
             philox(7, static_cast<std::uint64_t>(step), sequence * 64 + static_cast<std::uint64_t>(position));
         const std::int64_t at = row * length + position;
         batch.tokens.data_ptr<std::int64_t>()[at] = bits[0] % TrainingCase::vocabulary;
-        const bool masked = bits[2] % 32 < sequence;
+        const bool masked = sequence == masked_sequence || bits[2] % 32 < sequence;
         batch.targets.data_ptr<std::int64_t>()[at] =
             masked ? std::int64_t{-100} : std::int64_t{bits[1] % TrainingCase::vocabulary};
       }

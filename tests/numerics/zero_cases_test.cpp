@@ -70,5 +70,20 @@ TEST_F(ZeroCases, GradientsOfFourMicroBatchesAreThoseOfOneBatch) {
     }
 }
 
+/// huggingface/transformers#24725, lightseekorg/TorchSpec#126: one sequence a micro-batch, of unequal numbers
+/// of targets; one has none. Each target weighs the same, and every rank runs them all.
+TEST_F(ZeroCases, AMicroBatchWithoutTargetsCountsForNothing) {
+  for (TrainingCase training : {placement(1, 1, 1, 0), placement(2, 1, 1, 0), placement(1, 2, 3, 0),
+                                placement(1, 2, 2, 1), placement(2, 1, 2, 2), placement(1, 1, 3, 3)}) {
+    training.precision = specs::Precision::fp64;
+    training.micro_batches = TrainingCase::global_batch / training.data;
+    ASSERT_EQ(training.micro_batch(), 1);
+    const Differences found = differences(training, train(*pool_, training));
+    EXPECT_LE(found.loss, 1e-11) << describe(training, found);
+    EXPECT_LE(found.gradient.size, 1e-10) << describe(training, found);
+    EXPECT_TRUE(found.defect.empty()) << found.defect;
+  }
+}
+
 }  // namespace
 }  // namespace runtime::numerics

@@ -118,15 +118,15 @@ std::string describe(const specs::Plan& plan) {
   std::string cuts;
   for (const specs::PipelineStage& each : placement.stages) cuts += fmt::format(" {}", each.units.end);
   return fmt::format(
-      "{} {} {} {} on {} x {} devices: tp{} pp{} dp{} {} v{} {}x{}{} zero {} {} offload {}/8 "
+      "{} {} {} {} on {} x {} devices: tp{} pp{} dp{} {} {} v{} {}x{}{} zero {} {} offload {}/8 "
       "recompute {} dropout {} {} cuts{}",
       plan.inputs.model.tied_embeddings ? "tied" : "untied", plan.inputs.model.norm_bias ? "gpt" : "llama",
       specs::name_of(plan.inputs.training.precision), specs::name_of(plan.inputs.training.optimizer.type),
       plan.inputs.cluster.groups.front().nodes, plan.inputs.cluster.groups.front().node.devices,
-      stage.mesh.tensor, placement.pipeline_ranks(), stage.mesh.data, specs::name_of(placement.schedule),
-      placement.virtual_stages, placement.accumulation, placement.micro_batch,
-      placement.sequence_parallel ? " sp" : "", stage.zero.stage, specs::name_of(stage.zero.scope),
-      stage.offload.optimizer.eighths,
+      stage.mesh.tensor, placement.pipeline_ranks(), stage.mesh.data, specs::to_string(stage.mesh.order),
+      specs::name_of(placement.schedule), placement.virtual_stages, placement.accumulation,
+      placement.micro_batch, placement.sequence_parallel ? " sp" : "", stage.zero.stage,
+      specs::name_of(stage.zero.scope), stage.offload.optimizer.eighths,
       stage.recomputation.empty() ? "none" : specs::name_of(stage.recomputation.front().mode),
       plan.inputs.training.dropout, plan.inputs.training.attention_dropout, cuts);
 }
