@@ -66,8 +66,9 @@ class FollowedRank {
         : kept(sum(chunk.kept)),
           deferred(sum(chunk.deferred)),
           forward(sum(chunk.forward)),
-          backward(sum(chunk.backward)) {}
-    double kept, deferred, forward, backward;
+          backward(sum(chunk.backward)),
+          last_backward(sum(chunk.last_backward)) {}
+    double kept, deferred, forward, backward, last_backward;
   };
 
   static double& of(ClassBytes& bytes, MemoryClass memory_class) {
@@ -75,6 +76,9 @@ class FollowedRank {
   }
   std::size_t chunk_of(const specs::Holdings& moment) const {
     return static_cast<std::size_t>(moment.action.stage / static_cast<std::int32_t>(load_.pipeline.ranks));
+  }
+  bool of_last_micro_batch(const specs::Holdings& moment) const {
+    return moment.action.micro_batch == moments_.micro_batches - 1;
   }
   double kept(const specs::Holdings& moment, std::size_t chunk) const {
     return moment.kept[chunk] + (moment.kept[chunk] > 0 ? further_ : 0);
@@ -91,8 +95,8 @@ class FollowedRank {
     total += streams * chunks_.front().boundary_bytes;
     const Totals& chunk = totals[chunk_of(moment)];
     if (moment.action.kind == specs::ActionKind::weight_gradient) return total;
-    return total - chunk.kept +
-           (moment.action.kind == specs::ActionKind::forward ? chunk.forward : chunk.backward);
+    if (moment.action.kind == specs::ActionKind::forward) return total - chunk.kept + chunk.forward;
+    return total - chunk.kept + (of_last_micro_batch(moment) ? chunk.last_backward : chunk.backward);
   }
 
   ClassBytes at(const specs::Holdings& moment) const {
@@ -100,9 +104,8 @@ class FollowedRank {
     const StageHoldings& chunk = chunks_[chunk_of(moment)];
     if (moment.action.kind != specs::ActionKind::weight_gradient) {
       add(bytes, chunk.kept, -1);
-      const bool last = moment.action.micro_batch == schedule_.micro_batches - 1;
       add(bytes, moment.action.kind == specs::ActionKind::forward ? chunk.forward
-                 : last                                           ? chunk.last_backward
+                 : of_last_micro_batch(moment)                    ? chunk.last_backward
                                                                   : chunk.backward);
     }
     return bytes;

@@ -41,7 +41,7 @@ std::int32_t gradients_of_its_own(const Holdings& moment) {
 /// The fullest moments of one rank.
 class FullestMoments {
  public:
-  explicit FullestMoments(std::int32_t ranks) : ranks_(ranks) {}
+  FullestMoments(std::int32_t ranks, std::int32_t micro_batches) : ranks_(ranks), last_(micro_batches - 1) {}
 
   void consider(const Holdings& moment) {
     for (const Holdings& other : moments_)
@@ -55,12 +55,14 @@ class FullestMoments {
  private:
   bool holds_no_more(const Holdings& a, const Holdings& b) const {
     return a.action.kind == b.action.kind && a.action.stage / ranks_ == b.action.stage / ranks_ &&
+           (a.action.micro_batch != last_ || b.action.micro_batch == last_) &&
            a.sending_activation == b.sending_activation && a.arrived_activations <= b.arrived_activations &&
            a.arrived_gradients <= b.arrived_gradients && gradients_of_its_own(a) <= gradients_of_its_own(b) &&
            all_at_most(a.kept, b.kept) && all_at_most(a.deferred, b.deferred);
   }
 
   std::int32_t ranks_;
+  std::int32_t last_;  ///< micro-batch, whose backward passes complete gradients
   std::vector<Holdings> moments_;
 };
 
@@ -71,7 +73,7 @@ ScheduleMoments followed(const ScheduleMomentsMemo::Key& key) {
   const specs::Schedule schedule =
       specs::lower(specs::generate_schedule(key.kind, key.ranks, key.chunks, key.micro_batches, key.group));
   for (std::int32_t rank = 0; rank < key.ranks; ++rank) {
-    FullestMoments fullest(key.ranks);
+    FullestMoments fullest(key.ranks, key.micro_batches);
     specs::follow_holdings(schedule, rank, [&](const Holdings& moment) { fullest.consider(moment); });
     moments.of_rank.push_back(fullest.take());
   }

@@ -15,7 +15,8 @@ namespace cost_models {
 struct ScheduleMoments {
   std::int32_t micro_batches = 0;  ///< that were followed; more are alike, but to GPipe
   /// By pipeline rank, in order. Left out is each that holds no more of anything than another with the same
-  /// kind of action on the same chunk, whatever the sizes. Empty where there is no such schedule.
+  /// kind of action on the same chunk, whatever the sizes; the last micro-batch, which ends a step, before
+  /// others. Empty where there is no such schedule.
   std::vector<std::vector<specs::Holdings>> of_rank;
 };
 
