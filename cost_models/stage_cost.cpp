@@ -163,16 +163,47 @@ RankParameters stage_parameters(const LayerCosts& costs, const UnitCounts& count
   return sum;
 }
 
-StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+namespace {
+
+StageSeconds layer_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
                            const ShardKey& shards, TermSeconds* terms) {
-  const bool sharded_parameters = shards.zero.stage >= 3;
-  const double fraction = sharded_parameters ? inputs.recompute_fraction_sharded : inputs.recompute_fraction;
+  const double fraction =
+      shards.zero.stage >= 3 ? inputs.recompute_fraction_sharded : inputs.recompute_fraction;
   StageSeconds layers;
   const std::uint32_t modules = counts.recomputed_modules;
   add_unit(costs.encoder_attention, counts.encoder_attention, modules, fraction, layers, terms);
   add_unit(costs.attention, counts.attention, modules, fraction, layers, terms);
   add_unit(costs.feed_forward, counts.feed_forward, modules, fraction, layers, terms);
   add_unit(costs.mixture, counts.mixture, modules, fraction, layers, terms);
+  return layers;
+}
+
+/// Of the embedding and the output layer, where the stage holds them.
+void add_ends(const LayerCosts& costs, const UnitCounts& counts, StageSeconds& seconds, TermSeconds* terms) {
+  for (const auto& [present, unit] :
+       {std::pair{counts.embedding, &costs.embedding}, {counts.output, &costs.output}}) {
+    if (!present) continue;
+    seconds.forward += unit->forward;
+    seconds.backward += unit->backward;
+    seconds.weight_gradient += unit->weight_gradient;
+    if (terms != nullptr)
+      for (std::size_t i = 0; i < time_terms; ++i) (*terms)[i] += unit->terms[i];
+  }
+}
+
+}  // namespace
+
+StageSeconds unit_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                          const ShardKey& shards) {
+  StageSeconds seconds = layer_seconds(inputs, costs, counts, shards, nullptr);
+  add_ends(costs, counts, seconds, nullptr);
+  return seconds;
+}
+
+StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                           const ShardKey& shards, TermSeconds* terms) {
+  const bool sharded_parameters = shards.zero.stage >= 3;
+  StageSeconds layers = layer_seconds(inputs, costs, counts, shards, terms);
   if (shards.zero.stage >= 2) {
     const double ranks = shards.dense_shards(inputs.devices_per_node);
     // One collective a layer, or a half where the stage holds no more of it.
@@ -216,17 +247,8 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
     layers.forward = forward;
     layers.backward = backward;
   }
-  StageSeconds seconds = layers;
-  for (const auto& [present, unit] :
-       {std::pair{counts.embedding, &costs.embedding}, {counts.output, &costs.output}}) {
-    if (!present) continue;
-    seconds.forward += unit->forward;
-    seconds.backward += unit->backward;
-    seconds.weight_gradient += unit->weight_gradient;
-    if (terms != nullptr)
-      for (std::size_t i = 0; i < time_terms; ++i) (*terms)[i] += unit->terms[i];
-  }
-  return seconds;
+  add_ends(costs, counts, layers, terms);
+  return layers;
 }
 
 namespace {

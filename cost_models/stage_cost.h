@@ -85,6 +85,10 @@ struct StepEndSeconds {
 /// Parameters on one rank.
 RankParameters stage_parameters(const LayerCosts& costs, const UnitCounts& counts, bool tied_embeddings);
 
+/// The sum over the units of a stage, without what ZeRO-2 and 3 move meanwhile: never above `stage_seconds`.
+StageSeconds unit_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
+                          const ShardKey& shards);
+
 /// Time of one micro-batch. With `terms`, adds each term's exposed share; they sum to the total.
 StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
                            const ShardKey& shards, TermSeconds* terms = nullptr);

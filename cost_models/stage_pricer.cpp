@@ -18,6 +18,12 @@ StageSeconds StagePricer::stage(const UnitCounts& counts) const {
   return placed_stage_seconds(inputs_, costs_, counts, shards_, static_cast<double>(job_.micro_batch));
 }
 
+StageSeconds StagePricer::units(const UnitCounts& counts) const {
+  UnitCounts priced = counts;
+  if (inputs_.profile.options.layers_only) priced.embedding = priced.output = false;
+  return unit_seconds(inputs_, costs_, priced, shards_);
+}
+
 StepEndSeconds StagePricer::end(const UnitCounts& counts) const {
   return rank_end_seconds(inputs_, costs_, counts, shards_);
 }

@@ -22,6 +22,8 @@ class StagePricer {
   const specs::ModelSpec& model() const { return inputs_.model; }
 
   StageSeconds stage(const UnitCounts& counts) const;
+  /// Of its units alone, without what ZeRO and offload move meanwhile: a sum over them, never above `stage`.
+  StageSeconds units(const UnitCounts& counts) const;
   StepEndSeconds end(const UnitCounts& counts) const;
 
   struct Bytes {

@@ -204,8 +204,8 @@ double InnerChoices::least_step_seconds(const RegularPlacement& outer) const {
   const cost_models::StagePricer pricer = estimator_.stage_pricer(outer);
   const UnitCounts whole = cost_models::unit_counts(pricer.model(), {0, specs::unit_count(blocks_)},
                                                     specs::Recomputation::none, 0);
-  return pricer.shape().micro_batches * pricer.stage(whole).total() / static_cast<double>(outer.pipeline) +
-         pricer.fixed();
+  const cost_models::StageSeconds work = outer.pipeline > 1 ? pricer.units(whole) : pricer.stage(whole);
+  return pricer.shape().micro_batches * work.total() / static_cast<double>(outer.pipeline) + pricer.fixed();
 }
 
 Count InnerChoices::count(const RegularPlacement& outer) const {

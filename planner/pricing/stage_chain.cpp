@@ -77,6 +77,7 @@ StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement
       step_pricer_(slowest_transfers(kinds_)),
       halves_(std::any_of(places_.begin() + 1, places_.end() - 1,
                           [](std::int64_t place) { return place % 2 == 0; })),
+      gathers_(outer.zero.stage >= 2),
       before_(static_cast<std::size_t>(places_.back()) + 1),
       after_(before_.size()) {
   for (const std::int64_t place : places_) {
@@ -120,8 +121,12 @@ double StageChain::bound(std::int64_t stage, const StagePart& part) const {
   const double halves = halves_ ? 2 : 0;
   const double repeated =
       std::max(0.0, static_cast<double>(part.recomputed_layers) - halves) * least_repeated_;
-  const double work = pricer(stage).stage(counts_of({part.first, part.end, 0})).total() + repeated;
-  return entry->second = everywhere_ + pipeline_bound(static_cast<double>(stage), part, work);
+  const UnitCounts counts = counts_of({part.first, part.end, 0});
+  const double work = seconds_of(pricer(stage), counts).total() + repeated;
+  double seconds = pipeline_bound(static_cast<double>(stage), part, work);
+  if (gathers_)
+    seconds = std::max(seconds, step_pricer_->shape().micro_batches * pricer(stage).stage(counts).total());
+  return entry->second = everywhere_ + seconds;
 }
 
 double StageChain::added_by_first(std::int64_t end) const {
@@ -152,11 +157,16 @@ UnitCounts StageChain::counts_of(const StagePart& part) const {
   return cost_models::unit_counts(step_pricer_->model(), scratch_);
 }
 
+// A sum over units, since bounds add up what the other stages hold.
+StageSeconds StageChain::seconds_of(const StagePricer& kind, const UnitCounts& counts) const {
+  return gathers_ ? kind.units(counts) : kind.stage(counts);
+}
+
 StageSeconds StageChain::least_seconds_of(const StagePart& part) const {
   const UnitCounts counts = counts_of(part);
-  StageSeconds least = kinds_.front()->stage(counts);
+  StageSeconds least = seconds_of(*kinds_.front(), counts);
   for (const StagePricer* kind : kinds_) {
-    const StageSeconds seconds = kind->stage(counts);
+    const StageSeconds seconds = seconds_of(*kind, counts);
     least.forward = std::min(least.forward, seconds.forward);
     least.backward = std::min(least.backward, seconds.backward);
   }
@@ -173,7 +183,7 @@ double StageChain::least_repeated_layer() const {
     looked_at = repeated;
     const UnitCounts once = counts_of({first, first + 2, 0});
     for (const StagePricer* kind : kinds_)
-      least = std::min(least, kind->stage(repeated).total() - kind->stage(once).total());
+      least = std::min(least, seconds_of(*kind, repeated).total() - seconds_of(*kind, once).total());
   }
   return least;
 }

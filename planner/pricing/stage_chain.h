@@ -85,6 +85,8 @@ class StageChain final : public PartitionProblem {
     return *devices_[static_cast<std::size_t>(stage)].pricer;
   }
   cost_models::UnitCounts counts_of(const StagePart& part) const;
+  cost_models::StageSeconds seconds_of(const cost_models::StagePricer& kind,
+                                       const cost_models::UnitCounts& counts) const;
   cost_models::StageSeconds least_seconds_of(const StagePart& part) const;
   double least_repeated_layer() const;
   bool fits(std::int64_t stage, const StagePart& part) const;
@@ -99,7 +101,8 @@ class StageChain final : public PartitionProblem {
   const RecomputedLayers& allowed_;
   const std::int64_t ranks_;
   const cost_models::StagePricer* step_pricer_;
-  const bool halves_;  ///< whether cuts fall inside layers
+  const bool halves_;   ///< whether cuts fall inside layers
+  const bool gathers_;  ///< ZeRO-2 and 3 move layers meanwhile: a stage takes longer than its units
   std::int64_t recomputing_ = -1;
   double least_repeated_ = 0;
   double everywhere_ = 0;

@@ -141,7 +141,7 @@ Job random_job(std::mt19937& random) {
   const std::int64_t layers = among({2, 3, 4, 5, 6});
   job.outer.pipeline = std::min(layers, among({1, 2, 2, 3, 4}));
   job.outer.data = 2;
-  job.outer.zero.stage = among({0, 1});
+  job.outer.zero.stage = among({0, 1, 2, 3});
   job.outer.accumulation = among({1, 2, 3, 5, 8, 40});
   constexpr std::array kinds{ScheduleKind::gpipe, ScheduleKind::one_forward_one_backward,
                              ScheduleKind::one_forward_one_backward, ScheduleKind::zero_bubble_h1,
