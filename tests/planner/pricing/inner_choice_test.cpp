@@ -159,6 +159,10 @@ Job random_job(std::mt19937& random) {
   job.experiment.training.attention = specs::AttentionImplementation::unfused;
   job.experiment.cluster.network.node_bytes_per_second = 2e11 / static_cast<double>(among({1, 1, 10, 100}));
   job.experiment.cluster.groups.front().node.device.memory_bytes = among({8, 12, 16, 80}) << 30;
+  // So slow that layers wait for what ZeRO-2 and 3 move.
+  if (job.outer.zero.stage >= 2)
+    job.experiment.cluster.groups.front().node.link_bytes_per_second /=
+        static_cast<double>(among({1, 8, 64, 512}));
   job.stack.cuts_inside_layers = random() % 2 == 0;
   job.stack.uneven_stages = random() % 8 != 0;
   if (random() % 6 == 0) job.experiment.search.recomputed_layers = {0, 1, 2};
