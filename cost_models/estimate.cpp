@@ -129,14 +129,11 @@ QuickCost Estimator::quick_memory(const specs::RegularPlacement& placement) cons
     load.chunks = run.chunks;
     // Where every moment is followed, what arrives counts too, and the first of alike ranks need not be the
     // fullest.
-    const std::int64_t ranks = inputs.profile.memory == MemoryRules::dsrun ? run.ranks : 1;
-    for (std::int64_t rank = 0; rank < ranks; ++rank) {
-      load.pipeline_rank = static_cast<double>(run.first_rank + rank);
-      const RankMemory memory = rank_memory(inputs, load);
-      quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
-      quick.peak_host_bytes_per_node = std::max(quick.peak_host_bytes_per_node,
-                                                whole_bytes(memory.host_total() * inputs.devices_per_node));
-    }
+    if (inputs.profile.memory == MemoryRules::dsrun) load.alike_ranks = run.ranks;
+    const RankMemory memory = rank_memory(inputs, load);
+    quick.peak_device_bytes = std::max(quick.peak_device_bytes, whole_bytes(memory.total()));
+    quick.peak_host_bytes_per_node =
+        std::max(quick.peak_host_bytes_per_node, whole_bytes(memory.host_total() * inputs.devices_per_node));
   }
   return quick;
 }

@@ -41,6 +41,10 @@ struct RankLoad {
   ShardKey shards;
   PipelineShape pipeline;
   double pipeline_rank = 0;
+  /// That it stands for, itself and those after it, with the same units each: the fullest of them is meant.
+  /// More than one only where a rank's memory is followed through its schedule (MemoryRules::dsrun);
+  /// elsewhere the first is the fullest.
+  std::int64_t alike_ranks = 1;
   double micro_batch = 1;
   double tensor = 1;  ///< of attention and FFN
   double output_tensor = 1;

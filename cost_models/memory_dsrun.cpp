@@ -50,12 +50,14 @@ class FollowedRank {
     for (const StageHoldings& chunk : chunks_) totals.emplace_back(chunk);
     const specs::Holdings* fullest = nullptr;
     double most = -1;
-    for (const specs::Holdings& moment : moments_.of_rank[static_cast<std::size_t>(load_.pipeline_rank)]) {
-      const double total = total_of(moment, totals);
-      if (total <= most * (1 + 1e-12)) continue;
-      most = total;
-      fullest = &moment;
-    }
+    const auto first = static_cast<std::size_t>(load_.pipeline_rank);
+    for (std::size_t rank = first; rank < first + static_cast<std::size_t>(load_.alike_ranks); ++rank)
+      for (const specs::Holdings& moment : moments_.of_rank[rank]) {
+        const double total = total_of(moment, totals);
+        if (total <= most * (1 + 1e-12)) continue;
+        most = total;
+        fullest = &moment;
+      }
     return fullest == nullptr ? ClassBytes{} : at(*fullest);
   }
 
