@@ -33,7 +33,7 @@ specs::Experiment experiment(const char* path = experiment_path) {
 
 void enumerate_space(benchmark::State& state) {
   const specs::Experiment inputs = experiment();
-  const auto stack = specs::catalog_stack(inputs.training.stack);
+  const auto stack = specs::stack_of(inputs.training);
   std::uint64_t candidates = 0;
   for (auto _ : state) candidates += planner::Space(inputs, *stack).outer_points();
   state.counters["candidates"] = static_cast<double>(candidates) / static_cast<double>(state.iterations());
@@ -42,7 +42,7 @@ BENCHMARK(enumerate_space)->Unit(benchmark::kMillisecond);
 
 void search_space(benchmark::State& state) {
   const specs::Experiment inputs = experiment();
-  const auto stack = specs::catalog_stack(inputs.training.stack);
+  const auto stack = specs::stack_of(inputs.training);
   const planner::Space space(inputs, *stack);
   double candidates = 0;
   for (auto _ : state) {

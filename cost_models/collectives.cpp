@@ -46,17 +46,23 @@ CollectiveSeconds one_way(double bytes, const RankGroup& group, const LinkRates&
   const double network = domains > 1 ? 1 / (rates.network_bytes_per_second * group.ranks_per_domain) : 0;
   CollectiveSeconds seconds;
   seconds.latency =
-      rates.call_seconds + rates.link_step_seconds * (n - 1) + rates.network_step_seconds * (domains - 1);
+      rates.call_seconds + rates.link_step_seconds * (n - 1) + network_steps_seconds(group, rates);
   switch (algorithm) {
     case CollectiveAlgorithm::hierarchical:
       seconds.transfer = bytes * std::max((n - 1) / n * link, (domains - 1) / domains * network);
+      for (const NetworkTier& tier : rates.tiers) {
+        const double held = group.within(tier.devices), groups = n / held;
+        if (groups > 1)
+          seconds.transfer = std::max(seconds.transfer, bytes * (groups - 1) / groups * tier.slowdown /
+                                                            (rates.network_bytes_per_second * held));
+      }
       break;
     case CollectiveAlgorithm::flat_ring:
-      seconds.transfer = bytes * (n - 1) / n * std::max(link, network);
+      seconds.transfer = bytes * (n - 1) / n * std::max(link, network * slowdown_across(group, rates));
       break;
     case CollectiveAlgorithm::tree:
       // A double binary tree sends each byte once up or down; each rank is a leaf of one of the trees.
-      seconds.transfer = bytes * std::max(link, network);
+      seconds.transfer = bytes * std::max(link, network * slowdown_across(group, rates));
       seconds.latency = rates.call_seconds +
                         rates.link_step_seconds * std::ceil(std::log2(std::max(inside, 1.0))) +
                         rates.network_step_seconds * std::ceil(std::log2(domains));
@@ -71,14 +77,39 @@ CollectiveSeconds all_to_all(double bytes, const RankGroup& group, const LinkRat
   CollectiveSeconds seconds;
   seconds.latency = rates.call_seconds + (leaves ? rates.network_step_seconds : 0);
   seconds.transfer = bytes * (inside - 1) / group.ranks / rates.link_bytes_per_second;
-  if (leaves) seconds.transfer += bytes * (1 - inside / group.ranks) / rates.network_bytes_per_second;
+  if (leaves)
+    seconds.transfer +=
+        bytes * (1 - inside / group.ranks) * slowdown_across(group, rates) / rates.network_bytes_per_second;
   return seconds;
 }
 
 }  // namespace
 
+double RankGroup::within(double devices) const {
+  if (stride <= 0) return ranks;
+  const double of_inner = std::clamp(std::floor(devices / stride), 1.0, std::max(ranks, 1.0));
+  if (inner <= 0 || of_inner <= inner) return of_inner;
+  return std::min(of_inner, inner * std::max(1.0, std::floor(devices / outer_stride)));
+}
+
 RankGroup rank_group(double ranks, double stride, double domain_devices) {
-  return {ranks, std::clamp(std::floor(domain_devices / stride), 1.0, std::max(ranks, 1.0))};
+  RankGroup group{.ranks = ranks, .stride = stride};
+  group.ranks_per_domain = group.within(domain_devices);
+  return group;
+}
+
+double slowdown_across(const RankGroup& group, const LinkRates& rates) {
+  double slowdown = 1;
+  for (const NetworkTier& tier : rates.tiers)
+    if (group.ranks > group.within(tier.devices)) slowdown = tier.slowdown;
+  return slowdown;
+}
+
+double network_steps_seconds(const RankGroup& group, const LinkRates& rates) {
+  double seconds = rates.network_step_seconds * (group.domains() - 1);
+  for (const NetworkTier& tier : rates.tiers)
+    seconds += tier.step_seconds * (group.ranks / group.within(tier.devices) - 1);
+  return seconds;
 }
 
 CollectiveSeconds collective_seconds(Collective collective, double bytes, const RankGroup& group,
@@ -98,7 +129,8 @@ CollectiveSeconds collective_seconds(Collective collective, double bytes, const 
       return all_to_all(bytes, group, rates);
     case Collective::send_receive:
       if (group.domains() > 1)
-        return {rates.call_seconds + rates.network_step_seconds, bytes / rates.network_bytes_per_second};
+        return {rates.call_seconds + network_steps_seconds(group, rates),
+                bytes * slowdown_across(group, rates) / rates.network_bytes_per_second};
       return {rates.call_seconds + rates.link_step_seconds, bytes / rates.link_bytes_per_second};
   }
   return {};

@@ -5,8 +5,9 @@
 // tensor of an all-reduce, what one rank holds before an all-to-all, the message of a send.
 //
 // Hierarchical rings: inside the domain bytes·(n−1)/n at the link rate; between domains bytes·(d−1)/d shared
-// by the network cards of the domain's ranks; the two run at once, so the slower counts. A flat ring moves
-// bytes·(n−1)/n through the slowest link. An all-reduce is a reduce-scatter and an all-gather.
+// by the network cards of the domain's ranks; so between the groups that each further level of switches
+// joins, at its share of the rate. All run at once, so the slowest counts. A flat ring moves bytes·(n−1)/n
+// through the slowest link. An all-reduce is a reduce-scatter and an all-gather.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,19 @@ enum class CollectiveAlgorithm : std::uint8_t { hierarchical, flat_ring, tree };
 struct RankGroup {
   double ranks = 1;
   double ranks_per_domain = 1;  ///< of this group
+  double stride = 0;            ///< ranks of the job between neighbours; 0: all in one place
+  double inner = 0;             ///< of two axes, the ranks of the inner one; 0: one axis
+  double outer_stride = 0;      ///< between neighbours of the other
   double domains() const { return ranks > ranks_per_domain ? ranks / ranks_per_domain : 1; }
+  /// Ranks among so many consecutive devices.
+  double within(double devices) const;
+};
+
+/// A level of switches above the first, which joins groups of `devices`.
+struct NetworkTier {
+  double devices = 0;
+  double slowdown = 1;      ///< of what crosses it, against the rate between domains
+  double step_seconds = 0;  ///< latency that crossing it adds
 };
 
 /// A group of `ranks` ranks that lie `stride` apart, where a domain holds `domain_devices` consecutive ones.
@@ -37,8 +50,14 @@ struct LinkRates {
   double link_step_seconds = 0;         ///< latency of one step inside the domain
   double network_step_seconds = 0;      ///< latency of one step between domains
   double domain_devices = 8;
+  std::vector<NetworkTier> tiers;               ///< from below
   std::vector<specs::CollectiveRate> measured;  ///< replace the formulas inside a domain where present
 };
+
+/// By how much the highest level of switches slows what crosses it.
+double slowdown_across(const RankGroup& group, const LinkRates& rates);
+/// Latency of the steps of a ring between domains.
+double network_steps_seconds(const RankGroup& group, const LinkRates& rates);
 
 /// Latency is paid even where the transfer is hidden.
 struct CollectiveSeconds {

@@ -220,11 +220,31 @@ class Resolver {
     rates.loss_bytes_per_logit = loss_bytes_per_logit(profile_) * constants_.value("loss.traffic_factor");
   }
 
+  double first_level_oversubscription() const {
+    return network_.levels.empty() ? 1 : network_.levels.front().oversubscription;
+  }
+  /// Each level but the first joins the groups of the one below.
+  std::vector<NetworkTier> tiers() const {
+    std::vector<NetworkTier> tiers;
+    double slowdown = 1;
+    for (std::size_t level = 1; level < network_.levels.size(); ++level) {
+      const std::int64_t below = network_.levels[level - 1].nodes;
+      if (below == 0) break;
+      slowdown *= network_.levels[level].oversubscription;
+      tiers.push_back(
+          {static_cast<double>(below * node_.devices), slowdown, network_.levels[level].latency_seconds});
+    }
+    return tiers;
+  }
+
   void resolve_links(CostInputs& inputs) const {
     LinkRates base;
     base.domain_devices = static_cast<double>(std::max(node_.devices, node_.link_domain_devices));
-    const double wire = network_.node_bytes_per_second / static_cast<double>(node_.devices);
+    const double wire =
+        network_.node_bytes_per_second / static_cast<double>(node_.devices) / first_level_oversubscription();
+    base.tiers = tiers();
     base.network_step_seconds = constants_.value("communication.step_latency_seconds");
+    if (!network_.levels.empty()) base.network_step_seconds += network_.levels.front().latency_seconds;
     if (on_cpu()) {
       base.link_bytes_per_second = node_.link_bytes_per_second;
       base.link_step_seconds = node_.link_latency_seconds;

@@ -82,37 +82,38 @@ struct TensorBytes {
     const double tokens = load_tokens(inputs, load);
     const double b = inputs.element_bytes;
     const double wide = std::max(4.0, b);
-    const double t = load.tensor;
+    const ModuleSplit& split = load.split;
+    const double t = split.tensor, a = split.attention_width, f = split.feed_forward_width;
     scattered = load.sequence_parallel && t > 1;
     const double s = scattered ? t : 1;
     whole = tokens * b * sizes.hidden;
     stream = whole / s;
-    query = tokens * b * sizes.heads * sizes.head_dim / t;
-    const double kv_heads = std::max(sizes.kv_heads / t, 1.0);
-    key = tokens * b * kv_heads * sizes.head_dim;
-    shares_keys = sizes.heads / t > kv_heads;
+    query = tokens * b * sizes.heads * sizes.head_dim / a;
+    const double kv_heads = std::max(sizes.kv_heads / split.attention, 1.0);
+    key = tokens * b * kv_heads * sizes.head_dim * split.attention / a;
+    shares_keys = sizes.heads / split.attention > kv_heads;
     if (shares_keys && kv_heads > 1) expanded = 2 * query;
     const double width = sizes.experts > 0 && sizes.ffn_hidden == 0
                              ? sizes.top_k * sizes.expert_hidden + sizes.shared_hidden
                              : sizes.ffn_hidden;
-    inner = tokens * b * width / t;
+    inner = tokens * b * width / f;
     products = sizes.gate_factor * inner;
     const bool layer_norm = inputs.model.normalization == specs::Normalization::layer_norm;
     norm_gradients = sizes.hidden * (layer_norm ? 4 * b : 2 * wide);
     statistics = tokens / s * (layer_norm ? 2 * b : wide);
-    log_sum_exp = tokens * wide * sizes.heads / t;
-    scores = tokens * b * sizes.heads * sizes.sequence / t;
-    token_parallel = load.output_tensor < t;
+    log_sum_exp = tokens * wide * sizes.heads / a;
+    scores = tokens * b * sizes.heads * sizes.sequence / a;
+    token_parallel = split.token_parallel_output && t > 1;
     const double rows =
-        static_cast<double>(padded_vocabulary(inputs.model, static_cast<std::int64_t>(load.output_tensor))) /
-        load.output_tensor;
+        static_cast<double>(padded_vocabulary(inputs.model, static_cast<std::int64_t>(split.output))) /
+        split.output;
     logits = (token_parallel ? tokens / t : tokens) * rows * b;
     logits_input = token_parallel ? whole / t : whole;
     const double g = inputs.gradient_bytes;
     if (scattered) partial_gradients = g * sizes.hidden * (layer_norm ? 2 : 1);
     if (inputs.model.feed_forward.bias) {
       down_bias = g * sizes.hidden;
-      up_bias = g * sizes.gate_factor * width / t;
+      up_bias = g * sizes.gate_factor * width / split.feed_forward;
     }
     if (inputs.model.attention.output_bias) attention_bias = g * sizes.hidden;
   }

@@ -122,10 +122,11 @@ QuickCost Estimator::quick_memory(const specs::RegularPlacement& placement) cons
   const LayerCosts& costs = state_->layer(0, layer_key(placement));
   const ShardKey shards = shard_key(placement);
   const JobShape job = job_shape(inputs, placement);
+  const ModuleSplit split = module_split(inputs.model, placement.modules, placement.tensor);
   QuickCost quick;
   for (const RankRun& run : cut_of(placement).ranks) {
-    RankLoad load = rank_load(job, costs, run.counts, shards, run.first_rank, placement.tensor,
-                              inputs.model.tied_embeddings);
+    RankLoad load =
+        rank_load(job, costs, run.counts, shards, run.first_rank, split, inputs.model.tied_embeddings);
     load.chunks = run.chunks;
     // Where every moment is followed, what arrives counts too, and the first of alike ranks need not be the
     // fullest.
@@ -168,11 +169,6 @@ double rank_flops(const LayerCosts& costs, const UnitCounts& counts) {
   return total(counts.encoder_attention) * costs.encoder_attention.flops +
          total(counts.attention) * costs.attention.flops + counts.feed_forwards() * costs.feed_forward.flops +
          counts.mixtures() * costs.mixture.flops + (counts.output ? costs.output.flops : 0);
-}
-
-std::int64_t output_tensor_of(const specs::PipelineStage& stage) {
-  if (stage.modules.output_mode == specs::OutputLayerMode::token_parallel) return 1;
-  return stage.modules.output_tensor > 0 ? stage.modules.output_tensor : stage.mesh.tensor;
 }
 
 /// One pipeline rank: its stages share its devices and, but for their units, its treatment.
@@ -234,9 +230,7 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
     if (!used[group]) continue;
     const JobShape job = job_shape(groups[group], placement);
     const double fixed_of_group = fixed_seconds(groups[group], job.step);
-    if (!first &&
-        std::pair(job.transfer_seconds, fixed_of_group) <= std::pair(priced.job.transfer_seconds, fixed))
-      continue;
+    if (!first && std::pair(job.way(), fixed_of_group) <= std::pair(priced.job.way(), fixed)) continue;
     first = false;
     fixed = fixed_of_group;
     priced.job = job;
@@ -244,7 +238,7 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
   }
   if (share != nullptr) priced.job.step.pipeline.micro_batches = static_cast<double>(share->micro_batches);
   priced.seconds.micro_batches = static_cast<std::int64_t>(priced.job.step.pipeline.micro_batches);
-  priced.seconds.transfers.assign(placement.stages.size() - 1, priced.job.transfer_seconds);
+  priced.seconds.transfers = priced.job.transfers.between_stages(priced.job.step.pipeline);
   priced.seconds.fixed = fixed_seconds(groups[priced.job_group], priced.job.step);
   for (const PricedRank& rank : priced.ranks) {
     const specs::PipelineStage& stage = *rank.representative;
@@ -291,8 +285,8 @@ std::vector<Estimator::RankMemoryOfGroup> Estimator::memory_of_ranks(const specs
     if (share != nullptr) key.accumulates = share->micro_batches > 1;
     RankLoad load = rank_load(priced.job, state_->layer(group, key), priced.ranks[rank].counts,
                               shard_key(placement, stage), static_cast<std::int64_t>(rank),
-                              output_tensor_of(stage), groups.at(group).model.tied_embeddings);
-    load.tensor = static_cast<double>(stage.mesh.tensor);
+                              module_split(groups.at(group).model, stage.modules, stage.mesh.tensor),
+                              groups.at(group).model.tied_embeddings);
     load.chunks = priced.ranks[rank].chunks;
     memories.push_back({group, static_cast<std::int64_t>(rank), rank_memory(groups.at(group), load)});
   }
@@ -385,8 +379,9 @@ specs::CostBreakdown Estimator::estimate(const specs::Placement& placement) cons
   breakdown.time.reserve((priced.ranks.size() + 1) * time_terms);
   TimeAccount account(step, job.step.pipeline.micro_batches, breakdown.time);
   const auto add_rank = [&](std::int64_t pipeline_rank, std::size_t rank) {
-    account.add_rank(pipeline_rank, priced.seconds.ends[rank], priced.ranks[rank].terms,
-                     priced.ranks[rank].flops);
+    StepEndSeconds end = priced.seconds.ends[rank];
+    end.optimizer_update += step.late_update;
+    account.add_rank(pipeline_rank, end, priced.ranks[rank].terms, priced.ranks[rank].flops);
   };
   add_rank(-1, pacing);
   for (std::size_t rank = 0; rank < priced.ranks.size(); ++rank)

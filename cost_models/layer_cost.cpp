@@ -43,15 +43,8 @@ class LayerPricer {
         context_(static_cast<double>(key.context)),
         expert_(static_cast<double>(key.expert)),
         expert_tensor_(static_cast<double>(key.expert_tensor)) {
-    const auto treated = [&](std::int64_t degree) { return degree > 0 ? degree : key.tensor; };
-    degrees_.attention_tensor = treated(key.modules.attention_tensor);
-    degrees_.feed_forward_tensor = treated(key.modules.feed_forward_tensor);
-    degrees_.embedding_tensor = treated(key.modules.embedding_tensor);
+    degrees_ = shard_degrees(inputs.model, key.modules, key.tensor);
     token_parallel_ = key.modules.output_mode == specs::OutputLayerMode::token_parallel;
-    degrees_.output_tensor = token_parallel_ ? 1 : treated(key.modules.output_tensor);
-    // In this project's runtime a tied table lies as the output layer needs it.
-    if (token_parallel_ && inputs.model.tied_embeddings && inputs.profile.memory == MemoryRules::dsrun)
-      degrees_.embedding_tensor = 1;
     degrees_.expert = key.expert;
     degrees_.expert_tensor = key.expert_tensor;
   }
@@ -64,7 +57,8 @@ class LayerPricer {
     costs.embedding = embedding();
     costs.output = output();
     costs.prediction = prediction_parameters(in_.model);
-    costs.tied_table = tied_table_parameters(in_.model, degrees_);
+    costs.tied_table = {tied_table_parameters(in_.model, degrees_), 0, 0};
+    if (token_parallel_) costs.tied_table.partial = tied_partial();
     return costs;
   }
   UnitCost price_mixture() const { return in_.model.mixture ? mixture() : UnitCost{}; }
@@ -75,17 +69,81 @@ class LayerPricer {
   /// Width of the residual stream where norms and residuals work on it.
   double residual_width() const { return sizes_.hidden / (key_.sequence_parallel ? tensor_ : 1); }
 
+  /// A module on ranks of the tensor axis: its weights over `degree` of them, the tokens of a micro-batch
+  /// whole on each copy or shared by the copies.
+  struct Copies {
+    double degree = 1;
+    double share = 1;  ///< of the tokens, on one copy
+  };
+  Copies copies(std::int64_t degree, specs::ReplicaWork work) const {
+    const double over = static_cast<double>(degree);
+    return {over, work == specs::ReplicaWork::token_share ? over / tensor_ : 1};
+  }
+  Copies attention_copies() const { return copies(degrees_.attention_tensor, key_.modules.attention_work); }
+  Copies feed_forward_copies() const {
+    return copies(degrees_.feed_forward_tensor, key_.modules.feed_forward_work);
+  }
+
+  RankGroup tensor_group(double ranks, double apart = 1) const {
+    return rank_group(ranks, apart * static_cast<double>(key_.tensor_stride),
+                      in_.links.tensor.domain_devices);
+  }
+  /// Half of an all-reduce of the residual stream, or a share of it.
+  CollectiveSeconds one_way(double share, const RankGroup& group) const {
+    const double bytes = share * element() * tokens_ * sizes_.hidden;
+    return key_.sequence_parallel || in_.links.tensor.measured.empty()
+               ? collective_seconds(Collective::all_gather, bytes, group, in_.links.tensor)
+               : half(collective_seconds(Collective::all_reduce, bytes, group, in_.links.tensor));
+  }
+
+  // Of a module with copies. Under sequence parallelism each copy gathers the tokens it works on, all from
+  // all ranks of the axis or its share from its own ranks, and scatters the sums; an attention that shares
+  // whole sequences first trades positions for them. Without, all ranks have the stream and must have it
+  // again: each copy sums its share, then the copies gather.
+  PassSeconds copy_exchange(const Copies& held, double blocks, bool whole_sequences) const {
+    if (held.degree == tensor_) return tensor_exchange(held.degree, blocks);
+    const ExposedShares& exposed = in_.exposed;
+    const double number = tensor_ / held.degree;
+    const CollectiveSeconds own = one_way(held.share, tensor_group(held.degree));
+    const bool shares = held.share < 1;
+    if (!key_.sequence_parallel) {
+      const CollectiveSeconds joined =
+          shares ? collective_seconds(Collective::all_gather, element() * tokens_ * sizes_.hidden,
+                                      tensor_group(number, held.degree), in_.links.tensor)
+                 : CollectiveSeconds{};
+      const double latency = own.latency + joined.latency;
+      return {
+          blocks * ((2 * own.transfer + joined.transfer) * exposed.tensor + latency),
+          blocks * (2 * own.transfer * exposed.tensor_backward + joined.transfer * exposed.tensor + latency)};
+    }
+    const CollectiveSeconds entry = shares ? own : one_way(1, tensor_group(tensor_));
+    const double latency = entry.latency;
+    PassSeconds seconds{blocks * ((entry.transfer + own.transfer) * exposed.tensor + latency),
+                        blocks * (entry.transfer * exposed.tensor +
+                                  (entry.transfer + own.transfer) * exposed.tensor_backward + latency)};
+    if (shares && whole_sequences) {
+      const double bytes = element() * tokens_ * sizes_.hidden / tensor_;
+      const double trade =
+          collective_seconds(Collective::all_to_all, bytes, tensor_group(tensor_), in_.links.tensor).total();
+      seconds += {blocks * 2 * trade * exposed.tensor, blocks * 2 * trade * exposed.tensor};
+    }
+    return seconds;
+  }
+
+  /// Σ of gradients over the copies that share the tokens.
+  void note_partial(double number, RankParameters& parameters) const {
+    parameters.partial =
+        static_cast<std::int64_t>(static_cast<double>(parameters.dense) * (number - 1) / number);
+  }
+  void note_copies(const Copies& held, RankParameters& parameters) const {
+    if (held.share < 1) note_partial(1 / held.share, parameters);
+  }
+
   // One all-gather and one reduce-scatter (or one all-reduce) of the residual stream each way; with sequence
   // parallelism the backward pass gathers the layer input once more.
   PassSeconds tensor_exchange(double degree, double blocks) const {
     if (degree <= 1) return {};
-    const RankGroup group =
-        rank_group(degree, static_cast<double>(key_.tensor_stride), in_.links.tensor.domain_devices);
-    const double bytes = element() * tokens_ * sizes_.hidden;
-    const CollectiveSeconds one =
-        key_.sequence_parallel || in_.links.tensor.measured.empty()
-            ? collective_seconds(Collective::all_gather, bytes, group, in_.links.tensor)
-            : half(collective_seconds(Collective::all_reduce, bytes, group, in_.links.tensor));
+    const CollectiveSeconds one = one_way(1, tensor_group(degree));
     // Backward, sequence parallelism gathers the output's gradient before any product can begin; what it
     // gathers and scatters of the input runs beside the products, like the all-reduce without it.
     const double backward = key_.sequence_parallel ? in_.exposed.tensor + 2 * in_.exposed.tensor_backward
@@ -149,7 +207,7 @@ class LayerPricer {
 
   PassSeconds core_attention() const {
     AttentionWork work;
-    work.sequences = static_cast<double>(key_.micro_batch);
+    work.sequences = static_cast<double>(key_.micro_batch) * attention_copies().share;
     work.query_tokens = sizes_.sequence / context_;
     work.key_tokens = sizes_.sequence;
     work.heads = sizes_.heads / static_cast<double>(degrees_.attention_tensor);
@@ -164,30 +222,31 @@ class LayerPricer {
   PassSeconds attention_projections(double& latent_up) const {
     const double t = static_cast<double>(degrees_.attention_tensor);
     const double h = sizes_.hidden;
+    const double tokens = tokens_ * attention_copies().share;
     if (!sizes_.latent) {
       const double kv_heads = static_cast<double>(kv_heads_per_rank(in_.model, degrees_.attention_tensor));
       PassSeconds seconds =
-          linear_seconds(tokens_, (sizes_.heads / t + 2 * kv_heads) * sizes_.head_dim, h, in_.gemm);
-      seconds += linear_seconds(tokens_, h, sizes_.heads * sizes_.head_dim / t, in_.gemm);
+          linear_seconds(tokens, (sizes_.heads / t + 2 * kv_heads) * sizes_.head_dim, h, in_.gemm);
+      seconds += linear_seconds(tokens, h, sizes_.heads * sizes_.head_dim / t, in_.gemm);
       return seconds;
     }
     const double query_width = sizes_.heads * sizes_.query_key_dim / t;
     const double content_dim = sizes_.query_key_dim - sizes_.rotary_head_dim;
     PassSeconds seconds;
     if (sizes_.query_rank > 0) {
-      seconds += linear_seconds(tokens_, sizes_.query_rank, h, in_.gemm);
-      const PassSeconds up = linear_seconds(tokens_, query_width, sizes_.query_rank, in_.gemm);
+      seconds += linear_seconds(tokens, sizes_.query_rank, h, in_.gemm);
+      const PassSeconds up = linear_seconds(tokens, query_width, sizes_.query_rank, in_.gemm);
       latent_up += up.forward;
       seconds += up;
     } else {
-      seconds += linear_seconds(tokens_, query_width, h, in_.gemm);
+      seconds += linear_seconds(tokens, query_width, h, in_.gemm);
     }
-    seconds += linear_seconds(tokens_, sizes_.key_value_rank + sizes_.rotary_head_dim, h, in_.gemm);
-    const PassSeconds up = linear_seconds(tokens_, sizes_.heads * (content_dim + sizes_.value_dim) / t,
+    seconds += linear_seconds(tokens, sizes_.key_value_rank + sizes_.rotary_head_dim, h, in_.gemm);
+    const PassSeconds up = linear_seconds(tokens, sizes_.heads * (content_dim + sizes_.value_dim) / t,
                                           sizes_.key_value_rank, in_.gemm);
     latent_up += up.forward;
     seconds += up;
-    seconds += linear_seconds(tokens_, h, sizes_.heads * sizes_.value_dim / t, in_.gemm);
+    seconds += linear_seconds(tokens, h, sizes_.heads * sizes_.value_dim / t, in_.gemm);
     return seconds;
   }
 
@@ -201,22 +260,25 @@ class LayerPricer {
         rank_group(context_, static_cast<double>(key_.context_stride), in_.links.context.domain_devices);
     const LinkRates& links = in_.links.context;
     // A hop that leaves the domain paces the whole ring.
-    const double rate = group.domains() > 1 ? links.network_bytes_per_second : links.link_bytes_per_second;
-    const double seconds = element() * tokens_ * width * (context_ - 1) / rate * in_.exposed.context;
+    const double rate = group.domains() > 1 ? links.network_bytes_per_second / slowdown_across(group, links)
+                                            : links.link_bytes_per_second;
+    const double seconds =
+        element() * tokens_ * attention_copies().share * width * (context_ - 1) / rate * in_.exposed.context;
     return {seconds, 2 * seconds};
   }
 
   double attention_flops() const {
     const double t = static_cast<double>(degrees_.attention_tensor);
-    const double score = 2 * static_cast<double>(key_.micro_batch) * sizes_.sequence / context_ *
-                         sizes_.sequence * sizes_.heads / t * (sizes_.query_key_dim + sizes_.value_dim) *
-                         sizes_.causal;
+    const double sequences = static_cast<double>(key_.micro_batch) * attention_copies().share;
+    const double score = 2 * sequences * sizes_.sequence / context_ * sizes_.sequence * sizes_.heads / t *
+                         (sizes_.query_key_dim + sizes_.value_dim) * sizes_.causal;
     return 3 * score;
   }
 
   // A decoder layer of an encoder-decoder attends twice: to itself and to the encoder's output.
   UnitCost attention(bool encoder) const {
-    const double t = static_cast<double>(degrees_.attention_tensor);
+    const Copies held = attention_copies();
+    const double t = held.degree;
     UnitParts parts;
     double latent_up = 0;
     parts.products = attention_projections(latent_up);
@@ -224,16 +286,17 @@ class LayerPricer {
     parts.products += core;
     const double passes = in_.model.encoder_layers > 0 && !encoder ? 2 : 1;
     parts.products = parts.products * passes;
-    const double heads_width = (sizes_.heads + 2 * sizes_.kv_heads) * sizes_.head_dim / t;
+    const double heads_width = held.share * (sizes_.heads + 2 * sizes_.kv_heads) * sizes_.head_dim / t;
     double width = 6 * residual_width() + 2 * heads_width;
-    if (sizes_.latent) width += sizes_.heads * (sizes_.query_key_dim + 2 * sizes_.value_dim) / t;
+    if (sizes_.latent) width += held.share * sizes_.heads * (sizes_.query_key_dim + 2 * sizes_.value_dim) / t;
     parts.memory_bound = passes * in_.memory_bound.fusion * tokens_ * element() * width / bandwidth();
     parts.cast = in_.memory_bound.cast_bytes * tokens_ *
-                 (residual_width() + sizes_.heads * sizes_.head_dim / t) / bandwidth();
-    const RankParameters parameters = encoder ? encoder_attention_parameters(in_.model, degrees_)
-                                              : attention_parameters(in_.model, degrees_);
+                 (residual_width() + held.share * sizes_.heads * sizes_.head_dim / t) / bandwidth();
+    RankParameters parameters = encoder ? encoder_attention_parameters(in_.model, degrees_)
+                                        : attention_parameters(in_.model, degrees_);
     parts.accumulation = accumulation_seconds(static_cast<double>(parameters.dense));
-    parts.tensor = tensor_exchange(t, passes);
+    note_copies(held, parameters);
+    parts.tensor = copy_exchange(held, passes, true);
     parts.context = context_exchange();
     launch(parts, t, 0);
     UnitCost cost = finish(parts, TimeTerm::attention);
@@ -246,30 +309,33 @@ class LayerPricer {
         in_.recompute_operators * parts.memory_bound + repeated_by_operator_policy(parts, core);
     module(cost, specs::RecomputedModule::latent_up_projection) = latent_up;
     cost.parameters = parameters;
-    cost.flops = 6 * tokens_ * static_cast<double>(parameters.dense) + attention_flops();
+    cost.flops = 6 * tokens_ * held.share * static_cast<double>(parameters.dense) + attention_flops();
     return cost;
   }
 
   UnitCost feed_forward() const {
-    const double t = static_cast<double>(degrees_.feed_forward_tensor);
+    const Copies held = feed_forward_copies();
+    const double t = held.degree;
     const double width = sizes_.ffn_hidden / t;
+    const double tokens = tokens_ * held.share;
     UnitParts parts;
-    parts.products = linear_seconds(tokens_, width * sizes_.gate_factor, sizes_.hidden, in_.gemm);
-    parts.products += linear_seconds(tokens_, sizes_.hidden, width, in_.gemm);
+    parts.products = linear_seconds(tokens, width * sizes_.gate_factor, sizes_.hidden, in_.gemm);
+    parts.products += linear_seconds(tokens, sizes_.hidden, width, in_.gemm);
     parts.memory_bound =
-        in_.memory_bound.fusion * tokens_ * element() * width * (1 + sizes_.gate_factor) / bandwidth();
-    parts.cast =
-        in_.memory_bound.cast_bytes * tokens_ * (residual_width() + width * sizes_.gate_factor) / bandwidth();
-    const RankParameters parameters = feed_forward_parameters(in_.model, degrees_);
+        in_.memory_bound.fusion * tokens * element() * width * (1 + sizes_.gate_factor) / bandwidth();
+    parts.cast = in_.memory_bound.cast_bytes * tokens_ *
+                 (residual_width() + held.share * width * sizes_.gate_factor) / bandwidth();
+    RankParameters parameters = feed_forward_parameters(in_.model, degrees_);
+    note_copies(held, parameters);
     parts.accumulation = accumulation_seconds(static_cast<double>(parameters.dense));
-    parts.tensor = tensor_exchange(t, 1);
+    parts.tensor = copy_exchange(held, 1, false);
     launch(parts, t, 0);
     UnitCost cost = finish(parts, TimeTerm::feed_forward);
     module(cost, specs::RecomputedModule::element_wise) =
         in_.recompute_operators * parts.memory_bound + repeated_by_operator_policy(parts, {});
     module(cost, specs::RecomputedModule::feed_forward) = parts.products.forward + parts.memory_bound;
     cost.parameters = parameters;
-    cost.flops = 6 * tokens_ * static_cast<double>(parameters.dense);
+    cost.flops = 6 * tokens * static_cast<double>(parameters.dense);
     return cost;
   }
 
@@ -283,14 +349,20 @@ class LayerPricer {
     const bool leaves = expert_ * expert_tensor_ > links.domain_devices;
     const double outside = leaves ? 1 - node / expert_ : 0;
     const double copies = leaves ? std::min(1.0, std::ceil(expert_ / node) / std::max(sizes_.top_k, 1.0)) : 1;
-    const double transfer = bytes * ((1 - outside) / links.link_bytes_per_second +
-                                     outside * copies / links.network_bytes_per_second);
+    double between = outside * copies;
+    for (const NetworkTier& tier : links.tiers) {
+      const double held = tier.devices / expert_tensor_;
+      if (expert_ > held) between = std::max(between, (1 - held / expert_) * copies * tier.slowdown);
+    }
+    const double transfer =
+        bytes * ((1 - outside) / links.link_bytes_per_second + between / links.network_bytes_per_second);
     const double one = in_.exposed.expert * transfer + links.call_seconds;
     return {2 * one, 2 * one};
   }
 
   UnitCost mixture() const {
-    const double t = static_cast<double>(degrees_.feed_forward_tensor);
+    const Copies held = feed_forward_copies();  // of the shared experts
+    const double t = held.degree;
     const double local_experts = sizes_.experts / expert_;
     // Tokens that enter the dispatcher on this rank, and rows that reach each of its experts under even
     // routing.
@@ -309,14 +381,16 @@ class LayerPricer {
             in_.memory_bound.expert_activation_factor;
     if (sizes_.shared_hidden > 0) {
       const double shared = sizes_.shared_hidden / t;
-      parts.products += linear_seconds(tokens_, shared * sizes_.gate_factor, sizes_.hidden, in_.gemm);
-      parts.products += linear_seconds(tokens_, sizes_.hidden, shared, in_.gemm);
-      bytes += in_.memory_bound.fusion * tokens_ * element() * shared * (1 + sizes_.gate_factor);
+      const double tokens = tokens_ * held.share;
+      parts.products += linear_seconds(tokens, shared * sizes_.gate_factor, sizes_.hidden, in_.gemm);
+      parts.products += linear_seconds(tokens, sizes_.hidden, shared, in_.gemm);
+      bytes += in_.memory_bound.fusion * tokens * element() * shared * (1 + sizes_.gate_factor);
     }
     parts.memory_bound = bytes / bandwidth();
     parts.cast = in_.memory_bound.cast_bytes * entering * sizes_.top_k *
                  (sizes_.hidden + width * sizes_.gate_factor) / bandwidth();
-    const RankParameters parameters = mixture_parameters(in_.model, degrees_);
+    RankParameters parameters = mixture_parameters(in_.model, degrees_);
+    note_copies(held, parameters);
     parts.accumulation = accumulation_seconds(static_cast<double>(parameters.total()));
     parts.expert = expert_exchange(sent);
     if (expert_tensor_ > 1) parts.tensor = tensor_exchange(tensor_, sizes_.top_k);
@@ -325,30 +399,44 @@ class LayerPricer {
     module(cost, specs::RecomputedModule::element_wise) = in_.recompute_operators * parts.memory_bound;
     module(cost, specs::RecomputedModule::expert_activation) = in_.recompute_operators * parts.memory_bound;
     cost.parameters = parameters;
-    cost.flops =
-        6 * (tokens_ * static_cast<double>(parameters.dense) + rows * static_cast<double>(parameters.expert));
+    cost.flops = 6 * (tokens_ * held.share * static_cast<double>(parameters.dense) +
+                      rows * static_cast<double>(parameters.expert));
     return cost;
   }
 
+  // A rank looks up what its rows hold of the tokens; the sum over the ranks of a table is the stream.
   UnitCost embedding() const {
     UnitCost cost;
-    const double t = static_cast<double>(degrees_.embedding_tensor);
-    const double memory = 6 * element() * tokens_ * sizes_.hidden / bandwidth();
+    const Copies held = in_.model.tied_embeddings
+                            ? copies(degrees_.embedding_tensor, specs::ReplicaWork::redundant)
+                            : copies(degrees_.embedding_tensor, key_.modules.embedding_work);
+    const double memory = held.share * 6 * element() * tokens_ * sizes_.hidden / bandwidth();
     double exchange = 0;
-    if (t > 1) {
-      const RankGroup group =
-          rank_group(t, static_cast<double>(key_.tensor_stride), in_.links.tensor.domain_devices);
-      exchange = 2 * collective_seconds(Collective::all_gather, element() * tokens_ * sizes_.hidden, group,
-                                        in_.links.tensor)
-                         .transfer;
-    }
+    if (held.degree > 1)
+      exchange =
+          2 * collective_seconds(Collective::all_gather, held.share * element() * tokens_ * sizes_.hidden,
+                                 tensor_group(held.degree), in_.links.tensor)
+                  .transfer;
+    if (held.share < 1 && !key_.sequence_parallel)
+      exchange += collective_seconds(Collective::all_gather, element() * tokens_ * sizes_.hidden,
+                                     tensor_group(1 / held.share, held.degree), in_.links.tensor)
+                      .transfer;
     cost.forward = memory / 2 + exchange;
     cost.backward = memory / 2;
     cost.weight_gradient = memory / 2;  // the table's own gradient
     at(cost.terms, TimeTerm::embedding) = memory;
     at(cost.terms, TimeTerm::tensor_communication) = exchange;
     cost.parameters = embedding_parameters(in_.model, degrees_);
+    note_copies(held, cost.parameters);
+    if (in_.model.tied_embeddings && token_parallel_) cost.parameters.partial = tied_partial();
     return cost;
+  }
+
+  /// Of a token-parallel output layer that reads the embedding's table.
+  std::int64_t tied_partial() const {
+    RankParameters table{tied_table_parameters(in_.model, degrees_), 0, 0};
+    note_partial(tensor_, table);
+    return table.partial;
   }
 
   UnitCost output() const {
@@ -370,6 +458,7 @@ class LayerPricer {
     at(cost.terms, TimeTerm::tensor_communication) = passes * latency;
     cost.flops = passes * 6 * tokens * rows * sizes_.hidden;
     cost.parameters = output_parameters(in_.model, degrees_);
+    if (token_parallel_) note_partial(tensor_, cost.parameters);
     return cost;
   }
 
@@ -395,6 +484,9 @@ std::size_t hash_value(const LayerKey& key) {
         key.modules.feed_forward_tensor, key.modules.embedding_tensor, key.modules.output_tensor})
     mix(value);
   std::int64_t flags = static_cast<std::int64_t>(key.modules.output_mode) * 4 +
+                       static_cast<std::int64_t>(key.modules.attention_work) * 8 +
+                       static_cast<std::int64_t>(key.modules.feed_forward_work) * 16 +
+                       static_cast<std::int64_t>(key.modules.embedding_work) * 32 +
                        (key.sequence_parallel ? 2 : 0) + (key.accumulates ? 1 : 0);
   mix(flags);
   mix(key.tensor_stride);

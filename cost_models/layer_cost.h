@@ -58,9 +58,9 @@ struct LayerCosts {
   UnitCost feed_forward;  ///< dense
   UnitCost mixture;
   UnitCost embedding;
-  UnitCost output;              ///< final norm, logits, loss; once more for each prediction layer
-  std::int64_t tied_table = 0;  ///< the output layer's copy of a tied table
-  RankParameters prediction;    ///< what a prediction layer has beside attention and FFN
+  UnitCost output;            ///< final norm, logits, loss; once more for each prediction layer
+  RankParameters tied_table;  ///< the output layer's copy of a tied table
+  RankParameters prediction;  ///< what a prediction layer has beside attention and FFN
 };
 
 /// Seconds of repeating the modules of a set.

@@ -31,8 +31,28 @@ double load_tokens(const CostInputs& inputs, const RankLoad& load) {
   return load.micro_batch * inputs.sizes.sequence / load.shards.context;
 }
 
-LayerActivations layer_activations(const CostInputs& inputs, double tensor, double residual_shards,
+ModuleSplit module_split(const specs::ModelSpec& model, const specs::ModuleTreatments& modules,
+                         std::int64_t tensor) {
+  const ShardDegrees degrees = shard_degrees(model, modules, tensor);
+  const auto width = [tensor](std::int64_t degree, specs::ReplicaWork work) {
+    return static_cast<double>(work == specs::ReplicaWork::token_share ? tensor : degree);
+  };
+  ModuleSplit split;
+  split.tensor = static_cast<double>(tensor);
+  split.attention = static_cast<double>(degrees.attention_tensor);
+  split.feed_forward = static_cast<double>(degrees.feed_forward_tensor);
+  split.embedding = static_cast<double>(degrees.embedding_tensor);
+  split.output = static_cast<double>(degrees.output_tensor);
+  split.attention_width = width(degrees.attention_tensor, modules.attention_work);
+  split.feed_forward_width = width(degrees.feed_forward_tensor, modules.feed_forward_work);
+  split.token_parallel_output = modules.output_mode == specs::OutputLayerMode::token_parallel;
+  split.logits = split.token_parallel_output ? split.tensor : split.output;
+  return split;
+}
+
+LayerActivations layer_activations(const CostInputs& inputs, const ModuleSplit& split, double residual_shards,
                                    double context) {
+  const double attention = split.attention_width, feed_forward = split.feed_forward_width;
   const ModelSizes& sizes = inputs.sizes;
   const double h = sizes.hidden;
   const double b = inputs.element_bytes;
@@ -44,24 +64,25 @@ LayerActivations layer_activations(const CostInputs& inputs, double tensor, doub
                       b * sizes.key_value_rank / residual_shards +
                       (2 * b * sizes.heads * sizes.query_key_dim + 2 * b * sizes.heads * sizes.value_dim +
                        4 * sizes.heads) /
-                          tensor;
+                          attention;
   } else {
     const double query = sizes.heads * sizes.head_dim;
     const double key = sizes.kv_heads * sizes.head_dim;
     // Context parallelism keeps the attention output once more: the merged one beside the last block's.
     const double outputs = context > 1 ? 2 : 1;
-    layer.attention = 2 * b * h / residual_shards + b * (query + 2 * key + outputs * query) / tensor +
-                      4 * sizes.heads / tensor;
+    layer.attention = 2 * b * h / residual_shards + b * (query + 2 * key + outputs * query) / attention +
+                      4 * sizes.heads / attention;
   }
   if (inputs.training.attention == specs::AttentionImplementation::unfused) {
-    layer.scores = (2 * b + 1) * sizes.heads * sizes.sequence / context / tensor;
-    layer.attention += layer.scores - 4 * sizes.heads / tensor;
+    layer.scores = (2 * b + 1) * sizes.heads * sizes.sequence / context / attention;
+    layer.attention += layer.scores - 4 * sizes.heads / attention;
   }
-  layer.feed_forward = 2 * b * h / residual_shards + b * sizes.ffn_hidden * (1 + sizes.gate_factor) / tensor;
+  layer.feed_forward =
+      2 * b * h / residual_shards + b * sizes.ffn_hidden * (1 + sizes.gate_factor) / feed_forward;
   if (sizes.experts > 0) {
     const double routed = b * h + b * sizes.expert_hidden * (1 + sizes.gate_factor);
     layer.mixture = 2 * b * h / residual_shards + sizes.top_k * routed / residual_shards +
-                    b * sizes.shared_hidden * (1 + sizes.gate_factor) / tensor +
+                    b * sizes.shared_hidden * (1 + sizes.gate_factor) / feed_forward +
                     (12 * sizes.experts + 8 * sizes.top_k) / residual_shards;
   }
   return layer;

@@ -33,6 +33,18 @@ struct RankMemory {
   double total() const;
 };
 
+/// Ranks that what a rank holds of each module kind is divided by. Copies that share the tokens divide
+/// activations and not weights.
+struct ModuleSplit {
+  double tensor = 1;                                                  ///< the axis
+  double attention = 1, feed_forward = 1, embedding = 1, output = 1;  ///< weights
+  double attention_width = 1, feed_forward_width = 1, logits = 1;     ///< activations
+  bool token_parallel_output = false;
+};
+
+ModuleSplit module_split(const specs::ModelSpec& model, const specs::ModuleTreatments& modules,
+                         std::int64_t tensor);
+
 /// One rank of a pipeline rank, as the memory formulas see it.
 struct RankLoad {
   UnitCounts counts;               ///< of all virtual stages together
@@ -46,8 +58,7 @@ struct RankLoad {
   /// elsewhere the first is the fullest.
   std::int64_t alike_ranks = 1;
   double micro_batch = 1;
-  double tensor = 1;  ///< of attention and FFN
-  double output_tensor = 1;
+  ModuleSplit split;
   bool sequence_parallel = false;
 };
 
@@ -55,9 +66,9 @@ RankMemory rank_memory(const CostInputs& inputs, const RankLoad& load);
 
 /// Bytes that one dense layer keeps for the backward pass, for each token of a micro-batch on this rank, by
 /// module. Megatron-Core with Transformer Engine; terms in the hidden size are divided by `residual_shards`
-/// (the tensor degree under sequence parallelism), q, k, v and FFN by `tensor`: 4h (norm input and output) +
-/// 2(q + k + v) + 2·attention output + 4·heads (log-sum-exp); 4h + 2f(2 + gated). Unfused attention keeps
-/// scores, softmax and dropout mask, 5·heads·sequence/tensor more.
+/// (the tensor degree under sequence parallelism), q, k, v and FFN by those of `split`: 4h (norm input and
+/// output) + 2(q + k + v) + 2·attention output + 4·heads (log-sum-exp); 4h + 2f(2 + gated). Unfused attention
+/// keeps scores, softmax and dropout mask, 5·heads·sequence/tensor more.
 struct LayerActivations {
   double attention = 0;
   double feed_forward = 0;
@@ -66,7 +77,7 @@ struct LayerActivations {
   double layer_input = 0;  ///< what full recomputation keeps
 };
 
-LayerActivations layer_activations(const CostInputs& inputs, double tensor, double residual_shards,
+LayerActivations layer_activations(const CostInputs& inputs, const ModuleSplit& split, double residual_shards,
                                    double context);
 
 }  // namespace cost_models

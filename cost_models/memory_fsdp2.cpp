@@ -15,27 +15,29 @@ struct UnfusedLayer {
   double temporaries = 0;
 };
 
-UnfusedLayer unfused_layer(const ModelSizes& sizes, double t, double s) {
+UnfusedLayer unfused_layer(const ModelSizes& sizes, const ModuleSplit& split, double s) {
+  const double t = split.attention_width, f = split.feed_forward_width;
   const double query = sizes.heads * sizes.head_dim;
   const double key = sizes.kv_heads * sizes.head_dim;
   return {
-      8 * sizes.hidden / s + (4 * query + 4 * key) / t + 2 * sizes.ffn_hidden * (1 + sizes.gate_factor) / t,
-      2 * sizes.hidden / s + 2 * sizes.ffn_hidden * sizes.gate_factor / t};
+      8 * sizes.hidden / s + (4 * query + 4 * key) / t + 2 * sizes.ffn_hidden * (1 + sizes.gate_factor) / f,
+      2 * sizes.hidden / s + 2 * sizes.ffn_hidden * sizes.gate_factor / f};
 }
 
-double layer_parameters(const CostInputs& inputs) {
+double layer_parameters(const CostInputs& inputs, const ModuleSplit& split) {
   ShardDegrees whole;
-  return static_cast<double>(attention_parameters(inputs.model, whole).dense +
-                             feed_forward_parameters(inputs.model, whole).dense);
+  return static_cast<double>(attention_parameters(inputs.model, whole).dense) / split.attention +
+         static_cast<double>(feed_forward_parameters(inputs.model, whole).dense) / split.feed_forward;
 }
 
 // Per-operator recomputation keeps the results of products and of attention.
-double kept_by_operator_policy(const CostInputs& inputs, double t, double input) {
+double kept_by_operator_policy(const CostInputs& inputs, const ModuleSplit& split, double input) {
   const ModelSizes& sizes = inputs.sizes;
   const double query = sizes.heads * sizes.head_dim;
   const double key = sizes.kv_heads * sizes.head_dim;
   const double eager_output = inputs.profile.options.compiled ? 0 : input;
-  return input + (4 * query + 2 * key + 2 * sizes.ffn_hidden + 4 * sizes.heads) / t + eager_output;
+  return input + (4 * query + 2 * key + 4 * sizes.heads) / split.attention_width +
+         2 * sizes.ffn_hidden / split.feed_forward_width + eager_output;
 }
 
 }  // namespace
@@ -43,18 +45,19 @@ double kept_by_operator_policy(const CostInputs& inputs, double t, double input)
 RankMemory fsdp2_memory(const CostInputs& inputs, const RankLoad& load) {
   const ModelSizes& sizes = inputs.sizes;
   const StackOptions& options = inputs.profile.options;
-  const double t = load.tensor;
-  const double s = load.sequence_parallel ? t : 1;
+  const ModuleSplit& split = load.split;
+  const double s = load.sequence_parallel ? split.tensor : 1;
   const double tokens = load_tokens(inputs, load);
   const double shards = load.shards.zero.stage >= 3 ? load.shards.dense_shards(inputs.devices_per_node) : 1;
   const double parameters = static_cast<double>(load.parameters.total());
-  const double layer = layer_parameters(inputs) / t;
-  const double table = sizes.vocabulary * sizes.hidden / load.output_tensor;
+  const double layer = layer_parameters(inputs, split);
+  const double table = sizes.vocabulary * sizes.hidden;
   RankMemory memory;
   memory.of(MemoryClass::parameters) = 4 * parameters / shards;  // fp32, the optimizer's own
   memory.of(MemoryClass::gradients) = 4 * parameters / shards;
   memory.of(MemoryClass::optimizer_state) = 8 * parameters / shards;
-  const double tables = (load.counts.embedding ? table : 0) + (load.counts.output ? table : 0);
+  const double tables =
+      (load.counts.embedding ? table / split.embedding : 0) + (load.counts.output ? table / split.output : 0);
   if (load.pipeline.ranks > 1) {
     // The default policy does not reshard after forward under a pipeline.
     memory.of(MemoryClass::gathered_parameters) = (shards > 1 ? 2 : 4) * parameters;
@@ -65,9 +68,9 @@ RankMemory fsdp2_memory(const CostInputs& inputs, const RankLoad& load) {
   } else {
     memory.of(MemoryClass::gathered_parameters) = 2 * parameters;
   }
-  const UnfusedLayer unfused = unfused_layer(sizes, t, s);
+  const UnfusedLayer unfused = unfused_layer(sizes, split, s);
   const double input = 2 * sizes.hidden / s;
-  const double operator_policy = kept_by_operator_policy(inputs, t, input);
+  const double operator_policy = kept_by_operator_policy(inputs, split, input);
   constexpr auto none = static_cast<std::size_t>(specs::Recomputation::none);
   constexpr auto selective = static_cast<std::size_t>(specs::Recomputation::selective);
   constexpr auto full = static_cast<std::size_t>(specs::Recomputation::full);
@@ -83,9 +86,9 @@ RankMemory fsdp2_memory(const CostInputs& inputs, const RankLoad& load) {
   double output_phase = 0;
   if (load.counts.output) {
     const double logit_bytes = options.compiled_loss ? inputs.memory.compiled_loss_bytes_per_logit
-                               : t > 1               ? inputs.memory.parallel_loss_bytes_per_logit
+                               : split.tensor > 1    ? inputs.memory.parallel_loss_bytes_per_logit
                                                      : inputs.memory.eager_loss_bytes_per_logit;
-    output_phase = tokens * (logit_bytes * sizes.vocabulary / load.output_tensor + 4 * sizes.hidden / s +
+    output_phase = tokens * (logit_bytes * sizes.vocabulary / split.logits + 4 * sizes.hidden / s +
                              (s > 1 ? 2 * sizes.hidden : 0));
   }
   memory.of(output_phase > layer_phase ? MemoryClass::logits_and_loss
@@ -105,14 +108,14 @@ RankMemory deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
   add_model_states(inputs, load, 2, 0, memory);
   if (load.shards.zero.stage >= 3) {
     memory.of(MemoryClass::gathered_parameters) =
-        4 * table + 4 * layer_parameters(inputs) + (options.fused_linear_cross_entropy ? 4 : 2) * table;
+        4 * table + 4 * layer_parameters(inputs, {}) + (options.fused_linear_cross_entropy ? 4 : 2) * table;
   } else {
     // ZeRO-2 keeps whole 16-bit gradients in practice.
     memory.of(MemoryClass::gradients) = 2 * parameters;
     memory.of(MemoryClass::gathered_parameters) = 2 * table;
   }
   memory.of(MemoryClass::communication_buckets) = reduce_buckets;
-  const UnfusedLayer unfused = unfused_layer(sizes, 1, 1);
+  const UnfusedLayer unfused = unfused_layer(sizes, {}, 1);
   const double full = load.counts.attention[static_cast<std::size_t>(specs::Recomputation::full)];
   const double rest = load.counts.attentions() - full;
   memory.of(MemoryClass::activations) = rest * unfused.kept * tokens;

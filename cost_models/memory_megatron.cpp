@@ -35,7 +35,8 @@ class Shapes {
   std::size_t count_ = 0;
 };
 
-double dummy_gradient_bytes(const ModelSizes& sizes, double t, bool dense, bool mixture) {
+double dummy_gradient_bytes(const ModelSizes& sizes, const ModuleSplit& split, bool dense, bool mixture) {
+  const double t = split.attention, f = split.feed_forward;
   Shapes shapes;
   const double h = sizes.hidden;
   if (sizes.latent) {
@@ -55,15 +56,15 @@ double dummy_gradient_bytes(const ModelSizes& sizes, double t, bool dense, bool 
     shapes.add(h, sizes.heads * sizes.head_dim / t);
   }
   if (dense) {
-    shapes.add(sizes.gate_factor * sizes.ffn_hidden / t, h);
-    shapes.add(h, sizes.ffn_hidden / t);
+    shapes.add(sizes.gate_factor * sizes.ffn_hidden / f, h);
+    shapes.add(h, sizes.ffn_hidden / f);
   }
   if (mixture) {
     shapes.add(sizes.gate_factor * sizes.expert_hidden, h);
     shapes.add(h, sizes.expert_hidden);
     if (sizes.shared_hidden > 0) {
-      shapes.add(sizes.gate_factor * sizes.shared_hidden / t, h);
-      shapes.add(h, sizes.shared_hidden / t);
+      shapes.add(sizes.gate_factor * sizes.shared_hidden / f, h);
+      shapes.add(h, sizes.shared_hidden / f);
     }
   }
   return 2 * shapes.elements();
@@ -75,12 +76,13 @@ bool counts_selective(const UnitCounts& counts) {
 }
 
 // Module-wise recomputation of Megatron-Core drops what the named modules keep.
-void drop_recomputed_modules(const CostInputs& inputs, const UnitCounts& counts, double t, double s,
-                             LayerActivations& layer) {
+void drop_recomputed_modules(const CostInputs& inputs, const UnitCounts& counts, const ModuleSplit& split,
+                             double s, LayerActivations& layer) {
   const ModelSizes& sizes = inputs.sizes;
   using specs::RecomputedModule;
   if (counts.recomputes(RecomputedModule::latent_up_projection))
-    layer.attention -= (4 * sizes.heads * sizes.query_key_dim + 2 * sizes.heads * sizes.value_dim) / t;
+    layer.attention -=
+        (4 * sizes.heads * sizes.query_key_dim + 2 * sizes.heads * sizes.value_dim) / split.attention_width;
   if (counts.recomputes(RecomputedModule::expert_activation))
     layer.mixture -= 2 * sizes.top_k * sizes.expert_hidden / s;
   if (counts.recomputes(RecomputedModule::normalization)) {
@@ -89,7 +91,7 @@ void drop_recomputed_modules(const CostInputs& inputs, const UnitCounts& counts,
     layer.mixture -= 2 * sizes.hidden / s;
   }
   if (counts.recomputes(RecomputedModule::feed_forward))
-    layer.feed_forward -= 2 * sizes.ffn_hidden * (1 + sizes.gate_factor) / t;
+    layer.feed_forward -= 2 * sizes.ffn_hidden * (1 + sizes.gate_factor) / split.feed_forward_width;
 }
 
 }  // namespace
@@ -98,14 +100,14 @@ RankMemory megatron_core_memory(const CostInputs& inputs, const RankLoad& load) 
   const ModelSizes& sizes = inputs.sizes;
   const MemoryConstants& constants = inputs.memory;
   const StackOptions& options = inputs.profile.options;
-  const double t = load.tensor;
-  const double s = load.sequence_parallel ? t : 1;
+  const ModuleSplit& split = load.split;
+  const double s = load.sequence_parallel ? split.tensor : 1;
   const double tokens = load_tokens(inputs, load);
   RankMemory memory;
   add_model_states(inputs, load, inputs.element_bytes, inputs.gradient_bytes, memory);
-  LayerActivations layer = layer_activations(inputs, t, s, load.shards.context);
+  LayerActivations layer = layer_activations(inputs, split, s, load.shards.context);
   LayerActivations whole = layer;
-  if (counts_selective(load.counts)) drop_recomputed_modules(inputs, load.counts, t, s, layer);
+  if (counts_selective(load.counts)) drop_recomputed_modules(inputs, load.counts, split, s, layer);
   const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);
   const KeptActivations kept = kept_activations(layer, load.counts);
   memory.of(MemoryClass::activations) = kept.activations * in_flight * tokens;
@@ -113,10 +115,10 @@ RankMemory megatron_core_memory(const CostInputs& inputs, const RankLoad& load) 
 
   const bool mixture = load.counts.mixtures() > 0;
   const double dummies = inputs.profile.accumulates_in_gemm_buffers && inputs.profile.transformer_engine
-                             ? dummy_gradient_bytes(sizes, t, load.counts.feed_forwards() > 0, mixture)
+                             ? dummy_gradient_bytes(sizes, split, load.counts.feed_forwards() > 0, mixture)
                              : 0;
   const double output_dummy = load.counts.output && inputs.profile.transformer_engine
-                                  ? 2 * sizes.vocabulary * sizes.hidden / load.output_tensor
+                                  ? 2 * sizes.vocabulary * sizes.hidden / split.output
                                   : 0;
   memory.of(MemoryClass::workspace) = constants.workspace_bytes + dummies;
   // A recomputed layer is whole again while its backward pass runs.
@@ -126,14 +128,14 @@ RankMemory megatron_core_memory(const CostInputs& inputs, const RankLoad& load) 
           : 0;
   const double backward_temporaries =
       mixture ? (constants.mixture_backward_copies * sizes.top_k + 1) * 2 * sizes.hidden / s
-              : 2 * sizes.hidden / s + 2 * sizes.ffn_hidden * sizes.gate_factor / t +
+              : 2 * sizes.hidden / s + 2 * sizes.ffn_hidden * sizes.gate_factor / split.feed_forward_width +
                     (s > 1 ? 4 * sizes.hidden : 0);
   const double layer_phase = (recomputed + backward_temporaries) * tokens + output_dummy;
   double output_phase = 0;
   if (load.counts.output) {
     const double logit_bytes = options.fused_cross_entropy ? 2 : constants.loss_bytes_per_logit;
     output_phase = (options.fused_cross_entropy ? output_dummy : 0) +
-                   tokens * (logit_bytes * sizes.vocabulary / load.output_tensor + 4 * sizes.hidden / s +
+                   tokens * (logit_bytes * sizes.vocabulary / split.logits + 4 * sizes.hidden / s +
                              2 * sizes.hidden + (s > 1 ? 2 * sizes.hidden : 0));
   }
   if (output_phase > layer_phase) {
@@ -153,7 +155,7 @@ RankMemory megatron_core_memory(const CostInputs& inputs, const RankLoad& load) 
 // does not depend on the number of heads.
 RankMemory megatron_deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
   const ModelSizes& sizes = inputs.sizes;
-  const double t = load.tensor;
+  const double t = load.split.attention_width;
   const double tokens = load_tokens(inputs, load);
   RankMemory memory;
   const double parameters = static_cast<double>(load.parameters.total());
@@ -165,16 +167,18 @@ RankMemory megatron_deepspeed_memory(const CostInputs& inputs, const RankLoad& l
   memory.of(MemoryClass::optimizer_state) = 8 * parameters / shards;
   memory.of(MemoryClass::master_weights) = 4 * parameters / shards;
   const double in_flight = micro_batches_in_flight(load.pipeline, load.pipeline_rank);
-  const LayerActivations layer = layer_activations(inputs, t, 1, load.shards.context);
+  const LayerActivations layer = layer_activations(inputs, load.split, 1, load.shards.context);
   const KeptActivations kept = kept_activations(layer, load.counts);
   memory.of(MemoryClass::activations) = kept.activations * tokens * in_flight;
   memory.of(MemoryClass::recomputation_checkpoints) = kept.checkpoints * tokens * in_flight;
   memory.of(MemoryClass::communication_buckets) = 2 * 2 * std::min(inputs.memory.bucket_elements, parameters);
   const double scores = sizes.heads / t * sizes.sequence * tokens;
-  const double working_set = tokens * (10 * sizes.hidden + 24 * sizes.hidden / t) + 5 * scores;
-  const double temporaries = tokens * 8 * sizes.hidden / t + 4 * scores;
+  const double f = load.split.feed_forward_width;
+  const double working_set =
+      tokens * (10 * sizes.hidden + 8 * sizes.hidden / t + 16 * sizes.hidden / f) + 5 * scores;
+  const double temporaries = tokens * 8 * sizes.hidden / f + 4 * scores;
   const double output_phase =
-      load.counts.output ? tokens * (10 * sizes.vocabulary / load.output_tensor + 6 * sizes.hidden) : 0;
+      load.counts.output ? tokens * (10 * sizes.vocabulary / load.split.logits + 6 * sizes.hidden) : 0;
   if (output_phase > working_set + temporaries) {
     memory.of(MemoryClass::logits_and_loss) = output_phase;
   } else {

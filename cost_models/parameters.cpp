@@ -88,21 +88,20 @@ RankParameters& RankParameters::operator+=(const RankParameters& other) {
   dense += other.dense;
   replicated += other.replicated;
   expert += other.expert;
+  partial += other.partial;
   return *this;
 }
 
-ShardDegrees shard_degrees(const specs::PipelineStage& stage) {
-  const std::int64_t tensor = stage.mesh.tensor;
+ShardDegrees shard_degrees(const ModelSpec& model, const specs::ModuleTreatments& modules,
+                           std::int64_t tensor) {
   const auto treated = [tensor](std::int64_t degree) { return degree > 0 ? degree : tensor; };
   ShardDegrees degrees;
-  degrees.attention_tensor = treated(stage.modules.attention_tensor);
-  degrees.feed_forward_tensor = treated(stage.modules.feed_forward_tensor);
-  degrees.embedding_tensor = treated(stage.modules.embedding_tensor);
-  degrees.output_tensor = stage.modules.output_mode == specs::OutputLayerMode::token_parallel
-                              ? 1
-                              : treated(stage.modules.output_tensor);
-  degrees.expert = stage.mesh.expert;
-  degrees.expert_tensor = stage.mesh.expert_tensor;
+  degrees.attention_tensor = treated(modules.attention_tensor);
+  degrees.feed_forward_tensor = treated(modules.feed_forward_tensor);
+  degrees.output_tensor =
+      modules.output_mode == specs::OutputLayerMode::token_parallel ? 1 : treated(modules.output_tensor);
+  degrees.embedding_tensor =
+      model.tied_embeddings ? degrees.output_tensor : treated(modules.embedding_tensor);
   return degrees;
 }
 

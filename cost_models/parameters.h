@@ -19,13 +19,18 @@ struct ShardDegrees {
   bool pad_vocabulary = true;  ///< rows are padded as the runtime allocates them; false counts the true table
 };
 
-ShardDegrees shard_degrees(const specs::PipelineStage& stage);
+/// Of a stage with this tensor degree. A tied embedding lies as the output layer does.
+ShardDegrees shard_degrees(const specs::ModelSpec& model, const specs::ModuleTreatments& modules,
+                           std::int64_t tensor);
 
 /// Parameters on one rank. `dense` and `expert` are reduced over different groups of ranks.
 struct RankParameters {
   std::int64_t dense = 0;       ///< attention, dense FFN, shared experts, router, norms, tables
   std::int64_t replicated = 0;  ///< the part of `dense` that every rank of the tensor axis holds whole
   std::int64_t expert = 0;      ///< routed experts
+  /// Σ parameters · (c − 1) / c of modules whose c copies on the tensor axis share the tokens: each gradient
+  /// is also summed over the copies, which moves twice this many elements.
+  std::int64_t partial = 0;
   std::int64_t total() const { return dense + expert; }
   RankParameters& operator+=(const RankParameters& other);
   bool operator==(const RankParameters&) const = default;

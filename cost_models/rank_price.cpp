@@ -83,7 +83,7 @@ StepEndSeconds rank_end_seconds(const CostInputs& inputs, const LayerCosts& cost
 }
 
 RankLoad rank_load(const JobShape& job, const LayerCosts& costs, const UnitCounts& counts,
-                   const ShardKey& shards, std::int64_t pipeline_rank, std::int64_t output_tensor,
+                   const ShardKey& shards, std::int64_t pipeline_rank, const ModuleSplit& split,
                    bool tied_embeddings) {
   RankLoad load;
   load.counts = counts;
@@ -92,8 +92,7 @@ RankLoad rank_load(const JobShape& job, const LayerCosts& costs, const UnitCount
   load.pipeline = job.step.pipeline;
   load.pipeline_rank = static_cast<double>(pipeline_rank);
   load.micro_batch = static_cast<double>(job.micro_batch);
-  load.tensor = job.step.tensor;
-  load.output_tensor = static_cast<double>(output_tensor);
+  load.split = split;
   load.sequence_parallel = job.sequence_parallel;
   return load;
 }
@@ -118,6 +117,7 @@ LayerKey layer_key(const specs::RegularPlacement& placement) {
   key.expert = placement.expert;
   key.expert_tensor = placement.expert_tensor;
   key.micro_batch = placement.micro_batch;
+  key.modules = placement.modules;
   set_strides(placement.order, static_cast<double>(placement.data), static_cast<double>(placement.pipeline),
               key);
   key.sequence_parallel = placement.sequence_parallel && placement.tensor > 1;
@@ -152,6 +152,7 @@ ShardKey shard_key(const specs::RegularPlacement& placement) {
   key.zero = placement.zero;
   key.offload = placement.offload;
   key.gradient_bucket_bytes = static_cast<double>(placement.buckets.gradient_bucket_bytes);
+  key.gather_bucket_bytes = static_cast<double>(placement.buckets.gather_bucket_bytes);
   key.local_steps = static_cast<double>(placement.local_steps);
   key.minimum_message_bytes = static_cast<double>(placement.buckets.minimum_message_bytes);
   key.prefetch_units = static_cast<double>(placement.buckets.prefetch_units);
@@ -170,6 +171,7 @@ ShardKey shard_key(const specs::Placement& placement, const specs::PipelineStage
   key.zero = stage.zero;
   key.offload = stage.offload;
   key.gradient_bucket_bytes = static_cast<double>(placement.buckets.gradient_bucket_bytes);
+  key.gather_bucket_bytes = static_cast<double>(placement.buckets.gather_bucket_bytes);
   key.minimum_message_bytes = static_cast<double>(placement.buckets.minimum_message_bytes);
   key.prefetch_units = static_cast<double>(placement.buckets.prefetch_units);
   key.local_steps = static_cast<double>(std::max<std::int64_t>(1, placement.local_steps));
@@ -179,13 +181,14 @@ ShardKey shard_key(const specs::Placement& placement, const specs::PipelineStage
 JobShape job_shape(const CostInputs& inputs, const specs::RegularPlacement& placement) {
   JobShape job;
   job.step.pipeline = {static_cast<double>(placement.pipeline), static_cast<double>(placement.virtual_stages),
-                       static_cast<double>(placement.accumulation), 0, placement.schedule};
+                       static_cast<double>(placement.accumulation), placement.micro_batch_group,
+                       placement.schedule};
   job.step.tensor = static_cast<double>(placement.tensor);
   job.micro_batch = placement.micro_batch;
   job.sequence_parallel = placement.sequence_parallel && placement.tensor > 1;
   if (placement.pipeline > 1)
-    job.transfer_seconds = boundary_seconds(inputs, shard_key(placement),
-                                            static_cast<double>(placement.micro_batch), job.step.tensor);
+    job.transfers = boundary_transfers(inputs, shard_key(placement),
+                                       static_cast<double>(placement.micro_batch), job.step.tensor);
   return job;
 }
 
@@ -206,8 +209,8 @@ JobShape job_shape(const CostInputs& inputs, const specs::Placement& placement) 
   job.micro_batch = placement.micro_batch;
   job.sequence_parallel = placement.sequence_parallel && job.step.tensor > 1;
   if (placement.pipeline_ranks() > 1)
-    job.transfer_seconds = boundary_seconds(inputs, shard_key(placement, first),
-                                            static_cast<double>(placement.micro_batch), job.step.tensor);
+    job.transfers = boundary_transfers(inputs, shard_key(placement, first),
+                                       static_cast<double>(placement.micro_batch), job.step.tensor);
   return job;
 }
 
@@ -232,7 +235,7 @@ RegularParts regular_parts(const CostInputs& inputs, const LayerCosts& costs, co
         parts.stages.end(), static_cast<std::size_t>(run.stages),
         placed_stage_seconds(inputs, costs, run.counts, shards, static_cast<double>(job.micro_batch)));
   balance_stages(inputs, parts.stages);
-  parts.transfers.assign(parts.stages.size() - 1, job.transfer_seconds);
+  parts.transfers = job.transfers.between_stages(job.step.pipeline);
   return parts;
 }
 

@@ -13,9 +13,10 @@ namespace cost_models {
 /// Everything of a placement that all its pipeline ranks share.
 struct JobShape {
   StepShape step;
-  double transfer_seconds = 0;  ///< one way over one boundary
+  Transfers transfers;
   std::int64_t micro_batch = 1;
   bool sequence_parallel = false;
+  double way() const { return transfers.way(step.pipeline.ranks); }
 };
 
 /// A run of pipeline ranks with equal work. `first_rank` is the one that keeps the most activations.
@@ -51,7 +52,7 @@ StepEndSeconds rank_end_seconds(const CostInputs& inputs, const LayerCosts& cost
                                 const ShardKey& shards);
 
 RankLoad rank_load(const JobShape& job, const LayerCosts& costs, const UnitCounts& counts,
-                   const ShardKey& shards, std::int64_t pipeline_rank, std::int64_t output_tensor,
+                   const ShardKey& shards, std::int64_t pipeline_rank, const ModuleSplit& split,
                    bool tied_embeddings);
 
 LayerKey layer_key(const specs::RegularPlacement& placement);

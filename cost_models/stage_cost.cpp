@@ -45,12 +45,18 @@ double data_stride(const ShardKey& shards) { return replica_axes(shards).inner_s
 /// The first `ranks` replicas of a parameter.
 RankGroup replica_group(double ranks, const ShardKey& shards, double domain_devices) {
   const ReplicaAxes axes = replica_axes(shards);
-  RankGroup group = rank_group(ranks, axes.inner_stride, domain_devices);
-  const bool apart = axes.outer > 1 && axes.outer_stride > axes.inner_stride * axes.inner;
-  if (!apart || group.ranks_per_domain <= axes.inner) return group;
-  const double turns = std::max(1.0, std::floor(domain_devices / axes.outer_stride));
-  group.ranks_per_domain = std::min(group.ranks_per_domain, axes.inner * turns);
+  RankGroup group{.ranks = ranks, .stride = axes.inner_stride};
+  if (axes.outer > 1 && axes.outer_stride > axes.inner_stride * axes.inner) {
+    group.inner = axes.inner;
+    group.outer_stride = axes.outer_stride;
+  }
+  group.ranks_per_domain = group.within(domain_devices);
   return group;
+}
+
+/// Replicas that own the same shard, one of each group of `shards` replicas.
+RankGroup owner_group(double groups, double ranks, const ShardKey& shards, double domain_devices) {
+  return rank_group(groups, data_stride(shards) * ranks, domain_devices);
 }
 
 void add_unit(const UnitCost& unit, const ModeCounts& counts, std::uint32_t modules,
@@ -73,6 +79,17 @@ void add_unit(const UnitCost& unit, const ModeCounts& counts, std::uint32_t modu
 // bandwidth from the compute beside it. Waiting for a slow network takes nothing.
 double overlapped(double compute, double transfer, double inside_node, double interference) {
   return std::max(compute, transfer) + interference * std::min(compute, inside_node);
+}
+
+/// Where a shard has several owners, their gradients are summed: seconds for `elements` of all shards.
+double owner_sum_seconds(const CostInputs& inputs, double elements, double replicas, double ranks,
+                         const ShardKey& shards) {
+  const double owners = replicas / ranks;
+  if (owners <= 1) return 0;
+  const LinkRates& links = inputs.links.data;
+  return collective_seconds(Collective::all_reduce, elements / ranks * inputs.reduction_bytes,
+                            owner_group(owners, ranks, shards, links.domain_devices), links)
+      .transfer;
 }
 
 }  // namespace
@@ -148,7 +165,7 @@ RankParameters stage_parameters(const LayerCosts& costs, const UnitCounts& count
   RankParameters sum;
   const auto add = [&sum](const RankParameters& each, double times) {
     const auto count = static_cast<std::int64_t>(times);
-    sum += {each.dense * count, each.replicated * count, each.expert * count};
+    sum += {each.dense * count, each.replicated * count, each.expert * count, each.partial * count};
   };
   add(costs.encoder_attention.parameters, total(counts.encoder_attention));
   add(costs.attention.parameters, total(counts.attention));
@@ -158,7 +175,7 @@ RankParameters stage_parameters(const LayerCosts& costs, const UnitCounts& count
   if (counts.embedding) sum += costs.embedding.parameters;
   if (counts.output) {
     sum += costs.output.parameters;
-    if (tied_embeddings && !counts.embedding) sum += {costs.tied_table, 0, 0};
+    if (tied_embeddings && !counts.embedding) sum += costs.tied_table;
   }
   return sum;
 }
@@ -203,15 +220,16 @@ StageSeconds unit_seconds(const CostInputs& inputs, const LayerCosts& costs, con
 StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
                            const ShardKey& shards, TermSeconds* terms) {
   const bool sharded_parameters = shards.zero.stage >= 3;
-  StageSeconds layers = layer_seconds(inputs, costs, counts, shards, terms);
+  // The tables run beside the gathers of the layers, and their own travel beside those.
+  StageSeconds seconds = layer_seconds(inputs, costs, counts, shards, terms);
+  add_ends(costs, counts, seconds, terms);
   if (shards.zero.stage >= 2) {
     const double ranks = shards.dense_shards(inputs.devices_per_node);
-    // One collective a layer, or a half where the stage holds no more of it.
-    const double groups = std::max(counts.attentions(), counts.feed_forwards() + counts.mixtures());
-    UnitCounts layer_counts = counts;
-    layer_counts.embedding = layer_counts.output = false;
-    const RankParameters layer_parameters = stage_parameters(costs, layer_counts, false);
-    const double elements = static_cast<double>(layer_parameters.dense);
+    // One collective a layer, or a half where the stage holds no more of it, and one a table.
+    const double groups = std::max(counts.attentions(), counts.feed_forwards() + counts.mixtures()) +
+                          (counts.embedding ? 1 : 0) + (counts.output ? 1 : 0);
+    const double elements =
+        static_cast<double>(stage_parameters(costs, counts, inputs.model.tied_embeddings).dense);
     const RankGroup group = replica_group(ranks, shards, inputs.links.data.domain_devices);
     const auto per_layer = [&](Collective kind, double bytes) {
       if (groups == 0) return 0.0;
@@ -219,12 +237,13 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
     };
     const double reduced_bytes = inputs.reduction_bytes;
     const auto inside_node = [&](double bytes) {
-      const RankGroup one_domain{ranks, ranks};
+      const RankGroup one_domain{.ranks = ranks, .ranks_per_domain = ranks};
       return groups == 0
                  ? 0.0
                  : collective_seconds(Collective::all_gather, bytes, one_domain, inputs.links.data).transfer;
     };
-    const double reduce = per_layer(Collective::reduce_scatter, reduced_bytes * elements);
+    const double reduce = per_layer(Collective::reduce_scatter, reduced_bytes * elements) +
+                          owner_sum_seconds(inputs, elements, shards.data * shards.context, ranks, shards);
     const double gather =
         sharded_parameters ? per_layer(Collective::all_gather, inputs.element_bytes * elements) : 0;
     const double interference = inputs.exposed.gather_interference;
@@ -234,21 +253,20 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
     const double gather_interferes = prefetched ? inside_node(gathered_bytes) : gather;
     const double both_interfere =
         prefetched ? inside_node(gathered_bytes + reduced_bytes * elements) : gather + reduce;
-    const double forward = overlapped(layers.forward, gather, gather_interferes, interference);
-    const double backward = overlapped(layers.backward, gather + reduce, both_interfere, interference);
+    const double forward = overlapped(seconds.forward, gather, gather_interferes, interference);
+    const double backward = overlapped(seconds.backward, gather + reduce, both_interfere, interference);
     if (terms != nullptr) {
-      const double added = forward - layers.forward + backward - layers.backward;
+      const double added = forward - seconds.forward + backward - seconds.backward;
       const double both = 2 * gather + reduce;
       if (both > 0) {
         at(*terms, TimeTerm::parameter_gather) += added * 2 * gather / both;
         at(*terms, TimeTerm::gradient_reduction) += added * reduce / both;
       }
     }
-    layers.forward = forward;
-    layers.backward = backward;
+    seconds.forward = forward;
+    seconds.backward = backward;
   }
-  add_ends(costs, counts, layers, terms);
-  return layers;
+  return seconds;
 }
 
 namespace {
@@ -271,6 +289,17 @@ void average_over_local_steps(const CostInputs& inputs, double parameters, const
       parameters * outer_update_bytes / inputs.memory_bound.bytes_per_second / shards.local_steps;
 }
 
+/// Gradients of modules whose copies on the tensor axis share the tokens, once a step.
+double sum_over_copies(const CostInputs& inputs, double partial, const ShardKey& shards) {
+  if (partial <= 0) return 0;
+  const double stride = axis_stride(shards.order, specs::MeshAxis::tensor, shards.tensor, shards.context,
+                                    shards.data, shards.pipeline);
+  const LinkRates& links = inputs.links.data;
+  const bool inside = stride * shards.tensor <= links.domain_devices;
+  const double rate = inside ? links.link_bytes_per_second : links.network_bytes_per_second;
+  return inputs.exposed.data * 2 * partial * inputs.reduction_bytes / rate;
+}
+
 }  // namespace
 
 StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& parameters,
@@ -280,10 +309,14 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
   const double expert = static_cast<double>(parameters.expert);
   const LinkRates& links = inputs.links.data;
   if (shards.zero.stage < 3) {
-    const double ranks = shards.data * shards.context;
+    const bool sharded = shards.zero.stage > 0;
+    const double ranks =
+        sharded ? shards.dense_shards(inputs.devices_per_node) : shards.data * shards.context;
+    const double expert_ranks =
+        sharded ? shards.expert_shards(inputs.devices_per_node) : shards.expert_data();
     const RankGroup group = replica_group(ranks, shards, links.domain_devices);
     const RankGroup expert_group =
-        rank_group(shards.expert_data(), shards.expert * shards.expert_tensor, links.domain_devices);
+        rank_group(expert_ranks, shards.expert * shards.expert_tensor, links.domain_devices);
     const auto one_way = [&](double bytes_per_parameter) {
       return collective_seconds(Collective::all_gather, dense * bytes_per_parameter, group, links).transfer +
              collective_seconds(Collective::all_gather, expert * bytes_per_parameter, expert_group, links)
@@ -291,10 +324,11 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
     };
     const double bucket_bytes = shards.gradient_bucket_bytes > 0 ? shards.gradient_bucket_bytes : 100e6;
     const double buckets = std::max(1.0, dense * inputs.element_bytes / bucket_bytes);
-    const double bucket_latency = ranks > 1
-                                      ? links.network_step_seconds * std::max(group.domains() - 1, 0.0) +
-                                            links.link_step_seconds * ranks
-                                      : 0;
+    const double gathers = shards.gather_bucket_bytes > 0
+                               ? std::ceil(dense * inputs.element_bytes / shards.gather_bucket_bytes)
+                               : 1;
+    const double bucket_latency =
+        ranks > 1 ? network_steps_seconds(group, links) + links.link_step_seconds * ranks : 0;
     const bool reduced_in_backward = shards.zero.stage == 2;
     const double gradient_ways = shards.zero.stage == 0 ? 2 : 1;
     if (!reduced_in_backward)
@@ -302,8 +336,18 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
           inputs.exposed.data * (gradient_ways * one_way(inputs.reduction_bytes) + buckets * bucket_latency) /
           shards.local_steps;
     if (shards.zero.stage >= 1)
-      seconds.parameter_gather = inputs.exposed.data * one_way(inputs.element_bytes);
+      seconds.parameter_gather =
+          inputs.exposed.data * (one_way(inputs.element_bytes) + gathers * bucket_latency);
   }
+  // Layers under ZeRO-2 and 3 sum theirs during the backward pass.
+  if (shards.zero.stage == 1)
+    seconds.gradient_reduction +=
+        inputs.exposed.data * owner_sum_seconds(inputs, dense, shards.data * shards.context,
+                                                shards.dense_shards(inputs.devices_per_node), shards);
+  if (shards.zero.stage >= 1)
+    seconds.gradient_reduction +=
+        inputs.exposed.data * owner_sum_seconds(inputs, expert, shards.expert_data(),
+                                                shards.expert_shards(inputs.devices_per_node), shards);
   const double bandwidth = inputs.memory_bound.bytes_per_second;
   const double owned = dense / shards.dense_shards(inputs.devices_per_node) +
                        expert / shards.expert_shards(inputs.devices_per_node);
@@ -321,14 +365,20 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
   if (moved > 0) {
     constexpr double moments_and_master_bytes = 12;
     const double node_parameters = moved * inputs.devices_per_node;
-    seconds.optimizer_update += host_update_seconds(node_parameters, inputs.cpu_adam_parameters_per_second);
-    seconds.offload_transfer = host_link_seconds(moved, 4, inputs.host_link_bytes_per_second);
+    const double update = host_update_seconds(node_parameters, inputs.cpu_adam_parameters_per_second);
+    double transfer = host_link_seconds(moved, 4, inputs.host_link_bytes_per_second);
     if (offload.device == specs::OffloadDevice::nvme)
-      seconds.offload_transfer +=
-          nvme_swap_seconds(node_parameters * moments_and_master_bytes, inputs.nvme_read_bytes_per_second,
-                            inputs.nvme_write_bytes_per_second);
+      transfer += nvme_swap_seconds(node_parameters * moments_and_master_bytes,
+                                    inputs.nvme_read_bytes_per_second, inputs.nvme_write_bytes_per_second);
+    if (shards.offload.delayed_update) {
+      seconds.delayed = update + transfer;
+    } else {
+      seconds.optimizer_update += update;
+      seconds.offload_transfer = transfer;
+    }
   }
   if (shards.local_steps > 1) average_over_local_steps(inputs, dense + expert, shards, seconds);
+  seconds.gradient_reduction += sum_over_copies(inputs, static_cast<double>(parameters.partial), shards);
   return seconds;
 }
 

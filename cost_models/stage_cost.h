@@ -62,6 +62,7 @@ struct ShardKey {
   specs::ZeroTreatment zero;
   specs::StageOffload offload;
   double gradient_bucket_bytes = 0;  ///< 0: the stack's own
+  double gather_bucket_bytes = 0;    ///< 0: everything in one
   double minimum_message_bytes = 0;
   double prefetch_units = 1;
   double local_steps = 1;
@@ -77,6 +78,7 @@ struct StepEndSeconds {
   double parameter_gather = 0;    ///< exposed
   double optimizer_update = 0;
   double offload_transfer = 0;
+  double delayed = 0;  ///< of the host during the next step, which is no shorter
   /// What all ranks begin together, once every gradient is reduced.
   double update() const { return parameter_gather + optimizer_update + offload_transfer; }
   double total() const { return gradient_reduction + update(); }

@@ -12,7 +12,7 @@ StagePricer::StagePricer(const CostInputs& inputs, const LayerCosts& costs, cons
       orders_(orders),
       shards_(shard_key(outer)),
       job_(job_shape(inputs, outer)),
-      output_tensor_(outer.tensor) {}
+      split_(module_split(inputs.model, outer.modules, outer.tensor)) {}
 
 StageSeconds StagePricer::stage(const UnitCounts& counts) const {
   return placed_stage_seconds(inputs_, costs_, counts, shards_, static_cast<double>(job_.micro_batch));
@@ -30,18 +30,18 @@ StepEndSeconds StagePricer::end(const UnitCounts& counts) const {
 
 StagePricer::Bytes StagePricer::memory(std::int64_t pipeline_rank, const UnitCounts& counts) const {
   const RankMemory memory = rank_memory(inputs_, rank_load(job_, costs_, counts, shards_, pipeline_rank,
-                                                           output_tensor_, inputs_.model.tied_embeddings));
+                                                           split_, inputs_.model.tied_embeddings));
   return {std::llround(memory.total()), std::llround((memory.host_total()) * inputs_.devices_per_node)};
 }
 
 double StagePricer::step(std::span<const StageSeconds> stages, std::span<const StepEndSeconds> ends) const {
-  const std::vector<double> transfers(stages.size() - 1, job_.transfer_seconds);
+  const std::vector<double> transfers = job_.transfers.between_stages(job_.step.pipeline);
   return step_seconds(inputs_, job_.step, {stages, transfers, ends}, orders_);
 }
 
 double StagePricer::step_bound(std::span<const StageSeconds> stages,
                                std::span<const StepEndSeconds> ends) const {
-  const std::vector<double> transfers(stages.size() - 1, job_.transfer_seconds);
+  const std::vector<double> transfers = job_.transfers.between_stages(job_.step.pipeline);
   return step_lower_bound(inputs_, job_.step, {stages, transfers, ends});
 }
 

@@ -18,7 +18,9 @@ class StagePricer {
               const specs::RegularPlacement& outer);
 
   const PipelineShape& shape() const { return job_.step.pipeline; }
-  double transfer_seconds() const { return job_.transfer_seconds; }
+  /// Between the pipeline ranks.
+  const Transfers& transfers() const { return job_.transfers; }
+  double way() const { return job_.way(); }
   const specs::ModelSpec& model() const { return inputs_.model; }
 
   StageSeconds stage(const UnitCounts& counts) const;
@@ -47,7 +49,7 @@ class StagePricer {
   const ScheduleOrders& orders_;
   ShardKey shards_;
   JobShape job_;
-  std::int64_t output_tensor_ = 1;
+  ModuleSplit split_;
 };
 
 }  // namespace cost_models

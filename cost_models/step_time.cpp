@@ -1,19 +1,102 @@
 #include "cost_models/step_time.h"
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
 #include <vector>
+
+#include "specs/schedule/generate.h"
 
 namespace cost_models {
 
-double boundary_seconds(const CostInputs& inputs, const ShardKey& shards, double micro_batch, double tensor) {
+double Transfers::way(double ranks) const {
+  if (after_rank_.empty()) return (ranks - 1) * each_;
+  double sum = 0;
+  for (std::size_t rank = 0; rank + 1 < after_rank_.size(); ++rank) sum += after_rank_[rank];
+  return sum;
+}
+
+double Transfers::least() const {
+  return after_rank_.empty() ? each_ : *std::min_element(after_rank_.begin(), after_rank_.end());
+}
+
+std::vector<double> Transfers::between_stages(const PipelineShape& shape) const {
+  const auto ranks = static_cast<std::int64_t>(shape.ranks);
+  const auto stages = static_cast<std::int64_t>(shape.ranks * shape.virtual_stages);
+  if (after_rank_.empty()) return std::vector<double>(static_cast<std::size_t>(stages - 1), each_);
+  const bool there_and_back = specs::layout_of(shape.schedule) == specs::StageLayout::v_shape;
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(stages - 1));
+  for (std::int64_t stage = 0; stage + 1 < stages; ++stage) {
+    const std::int64_t place = stage % ranks;
+    const bool back = there_and_back && stage / ranks % 2 == 1;
+    // On the way back stage and rank run against each other; where it turns, both stages are on one rank.
+    seconds.push_back(after(back ? std::max<std::int64_t>(ranks - 2 - place, 0) : place));
+  }
+  return seconds;
+}
+
+namespace {
+
+/// Where the pipeline ranks of all replicas lie: `stride` devices each, one pipeline after the other.
+struct PipelineDevices {
+  std::int64_t ranks = 1;
+  std::int64_t stride = 1;
+  std::int64_t replicas = 1;
+
+  /// Whether any device of pipeline rank `rank` and its neighbour in the next one (in the first, after the
+  /// last) lie in different groups of `devices`: whether such a group ends between the first device of the
+  /// one and the last of the other.
+  bool cross(std::int64_t rank, std::int64_t devices) const {
+    const std::int64_t length = rank + 1 < ranks ? 2 * stride : ranks * stride;
+    const std::int64_t begin = rank + 1 < ranks ? rank * stride : 0;
+    const std::int64_t pipeline = ranks * stride;
+    const std::int64_t unlike = std::min(replicas, devices / std::gcd(pipeline, devices));
+    constexpr std::int64_t most_looked_at = 64;  // some of more are cut
+    if (unlike > most_looked_at) return true;
+    for (std::int64_t replica = 0; replica < unlike; ++replica) {
+      const std::int64_t first = replica * pipeline + begin;
+      if (first / devices != (first + length - 1) / devices) return true;
+    }
+    return false;
+  }
+};
+
+}  // namespace
+
+Transfers boundary_transfers(const CostInputs& inputs, const ShardKey& shards, double micro_batch,
+                             double tensor) {
+  const LinkRates& links = inputs.links.pipeline;
   const double stride = axis_stride(shards.order, specs::MeshAxis::pipeline, shards.tensor, shards.context,
                                     shards.data, shards.pipeline);
-  const RankGroup pair = rank_group(2, stride, inputs.links.pipeline.domain_devices);
   // Each rank of the tensor axis sends its slice; the receiver gathers inside the node.
   const double bytes = inputs.element_bytes * micro_batch * inputs.sizes.sequence / shards.context *
                        inputs.sizes.hidden / tensor;
-  return inputs.exposed.pipeline *
-         collective_seconds(Collective::send_receive, bytes, pair, inputs.links.pipeline).total();
+  const auto seconds = [&](double apart) {
+    return inputs.exposed.pipeline * collective_seconds(Collective::send_receive, bytes,
+                                                        rank_group(2, apart, links.domain_devices), links)
+                                         .total();
+  };
+  const double replicas = shards.tensor * shards.context * shards.data / stride;
+  // Whole pipelines lie in one domain, or no two neighbours do.
+  const double pipeline = stride * shards.pipeline;
+  const double domain = links.domain_devices;
+  if ((stride >= domain && links.tiers.empty()) || (pipeline <= domain && std::fmod(domain, pipeline) == 0))
+    return Transfers(seconds(stride));
+  const auto whole = [](double number) { return static_cast<std::int64_t>(number); };
+  const PipelineDevices devices{whole(shards.pipeline), whole(stride), whole(replicas)};
+  const double between = seconds(domain), inside = seconds(0.5);
+  std::vector<double> across;
+  for (const NetworkTier& tier : links.tiers) across.push_back(seconds(tier.devices));
+  std::vector<double> after_rank;
+  after_rank.reserve(static_cast<std::size_t>(devices.ranks));
+  for (std::int64_t rank = 0; rank < devices.ranks; ++rank) {
+    double found = devices.cross(rank, whole(domain)) ? between : inside;
+    for (std::size_t tier = 0; tier < across.size(); ++tier)
+      if (devices.cross(rank, whole(links.tiers[tier].devices))) found = across[tier];
+    after_rank.push_back(found);
+  }
+  return Transfers(std::move(after_rank));
 }
 
 void balance_stages(const CostInputs& inputs, std::span<StageSeconds> stages) {
@@ -51,7 +134,14 @@ StepEndSeconds longest_update(std::span<const StepEndSeconds> ends) {
   StepEndSeconds longest;
   for (const StepEndSeconds& end : ends)
     if (end.update() > longest.update()) longest = end;
-  longest.gradient_reduction = 0;
+  longest.gradient_reduction = longest.delayed = 0;
+  return longest;
+}
+
+/// The host of every rank ends one update in each step.
+double longest_delayed(std::span<const StepEndSeconds> ends) {
+  double longest = 0;
+  for (const StepEndSeconds& end : ends) longest = std::max(longest, end.delayed);
   return longest;
 }
 
@@ -60,14 +150,16 @@ StepEndSeconds longest_update(std::span<const StepEndSeconds> ends) {
 double step_seconds(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,
                     const ScheduleOrders& orders) {
   const std::vector<double> after = reductions(parts.ends);
-  return pipeline_seconds(shape.pipeline, {parts.stages, parts.transfers, after}, orders) +
-         longest_update(parts.ends).update() + fixed_seconds(inputs, shape);
+  return std::max(pipeline_seconds(shape.pipeline, {parts.stages, parts.transfers, after}, orders) +
+                      longest_update(parts.ends).update() + fixed_seconds(inputs, shape),
+                  longest_delayed(parts.ends));
 }
 
 double step_lower_bound(const CostInputs& inputs, const StepShape& shape, const StepParts& parts) {
   const std::vector<double> after = reductions(parts.ends);
-  return pipeline_lower_bound(shape.pipeline, {parts.stages, parts.transfers, after}) +
-         longest_update(parts.ends).update() + fixed_seconds(inputs, shape);
+  return std::max(pipeline_lower_bound(shape.pipeline, {parts.stages, parts.transfers, after}) +
+                      longest_update(parts.ends).update() + fixed_seconds(inputs, shape),
+                  longest_delayed(parts.ends));
 }
 
 StepSeconds step_account(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,
@@ -79,6 +171,8 @@ StepSeconds step_account(const CostInputs& inputs, const StepShape& shape, const
   step.end = longest_update(parts.ends);
   step.end.gradient_reduction = parts.ends[slowest].gradient_reduction;
   step.fixed = fixed_seconds(inputs, shape);
+  step.late_update = std::max(0.0, longest_delayed(parts.ends) - whole - step.end.update() - step.fixed);
+  step.end.optimizer_update += step.late_update;
   if (shape.pipeline.ranks <= 1) return step;
   const std::vector<double> none(parts.transfers.size());
   const double without = pipeline_seconds(shape.pipeline, {parts.stages, none, after}, orders);

@@ -2,7 +2,10 @@
 // ranks do together.
 #pragma once
 
+#include <cstdint>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "cost_models/cost_inputs.h"
 #include "cost_models/pipeline.h"
@@ -30,12 +33,36 @@ struct StepSeconds {
   double bubble = 0;    ///< the rest of the pipeline, waiting for another rank's reduction included
   StepEndSeconds end;   ///< the slowest rank's reduction, and the longest update
   double fixed = 0;
+  double late_update = 0;  ///< part of `end`: what a delayed update takes longer than everything else
   double total() const { return work + transfer + bubble + end.total() + fixed; }
 };
 
-/// Exposed seconds of moving one micro-batch's activations over one boundary between pipeline ranks; as long
-/// as its gradients take back.
-double boundary_seconds(const CostInputs& inputs, const ShardKey& shards, double micro_batch, double tensor);
+/// Exposed seconds of moving one micro-batch's activations from each pipeline rank to the next, the last
+/// one's to the first; as long as its gradients take back.
+class Transfers {
+ public:
+  Transfers() = default;
+  /// All alike.
+  explicit Transfers(double each) : each_(each) {}
+  explicit Transfers(std::vector<double> after_rank) : after_rank_(std::move(after_rank)) {}
+  double after(std::int64_t rank) const {
+    return after_rank_.empty() ? each_ : after_rank_[static_cast<std::size_t>(rank)];
+  }
+  /// From the first rank to the last.
+  double way(double ranks) const;
+  double least() const;
+  /// Over the boundary after each stage but the last.
+  std::vector<double> between_stages(const PipelineShape& shape) const;
+
+ private:
+  double each_ = 0;
+  std::vector<double> after_rank_;
+};
+
+/// Ranks of neighbouring stages that lie in one node talk over its link; a boundary that any replica crosses
+/// between nodes takes as long as that one.
+Transfers boundary_transfers(const CostInputs& inputs, const ShardKey& shards, double micro_batch,
+                             double tensor);
 
 /// Where the experiment says that stages are cut so that all ranks take equally long, makes them so.
 void balance_stages(const CostInputs& inputs, std::span<StageSeconds> stages);

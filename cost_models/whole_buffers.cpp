@@ -21,19 +21,20 @@ void WholeBuffers::lay_out(const CostInputs& inputs, const RankLoad& load) {
   const bool by_unit = load.shards.zero.stage >= 3;
   const bool tied = model.tied_embeddings;
   const std::size_t embedding = places_ - 1;
-  const auto tensor = static_cast<std::int64_t>(load.tensor);
+  const ModuleSplit& split = load.split;
+  const auto tensor = static_cast<std::int64_t>(split.attention);
   const auto table_over = [&](double ranks) {
     return sizes.hidden * static_cast<double>(padded_vocabulary(model, static_cast<std::int64_t>(ranks))) /
            ranks;
   };
   const bool biased_norm = model.normalization == specs::Normalization::layer_norm && model.norm_bias;
-  const double h = sizes.hidden, f = sizes.ffn_hidden / load.tensor, norm = h * (biased_norm ? 2 : 1);
-  const double query = sizes.heads * sizes.head_dim / load.tensor;
+  const double h = sizes.hidden, f = sizes.ffn_hidden / split.feed_forward, norm = h * (biased_norm ? 2 : 1);
+  const double query = sizes.heads * sizes.head_dim / split.attention;
   const double projected = query + 2 * static_cast<double>(kv_heads_per_rank(model, tensor)) * sizes.head_dim;
   const auto add = [&](double elements, std::size_t place, BlockRole role, std::size_t unit) {
     if (elements > 0) blocks_.push_back({elements, place, role, unit});
   };
-  if (!tied) add(table_over(load.output_tensor), 0, BlockRole::output_table, 0);
+  if (!tied) add(table_over(split.output), 0, BlockRole::output_table, 0);
   // The norm of an output layer that reads the embedding's table belongs to the table's unit.
   const bool norm_with_table = tied && by_unit;
   if (!norm_with_table) add(norm, 0, BlockRole::output_norm, 0);
@@ -53,7 +54,7 @@ void WholeBuffers::lay_out(const CostInputs& inputs, const RankLoad& load) {
   if (norm_with_table) add(norm, 0, BlockRole::output_norm, embedding);
   if (model.position_encoding == specs::PositionEncoding::learned)
     add(static_cast<double>(model.positions) * h, embedding, BlockRole::positions, embedding);
-  add(table_over(tied ? load.output_tensor : load.tensor), embedding, BlockRole::embedding_table, embedding);
+  add(table_over(split.embedding), embedding, BlockRole::embedding_table, embedding);
   blocks_.back().shared_table = tied;
 }
 

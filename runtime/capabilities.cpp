@@ -35,6 +35,8 @@ specs::StackSpec make_capabilities() {
   stack.sequence_parallel = true;
   stack.uneven_stages = true;
   stack.cuts_inside_layers = true;
+  stack.micro_batch_groups = true;
+  stack.delayed_update = true;
   stack.cpu_devices = true;
   stack.overlaps_gradient_reduction = true;
   stack.overlaps_parameter_gather = true;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/space/module_treatments.h"
 #include "planner/wording/quantity.h"
 
 namespace planner {
@@ -29,8 +30,12 @@ std::string describe_inside_mesh(const specs::RegularPlacement& placement) {
   std::string text = fmt::format("micro_batch={}", placement.micro_batch);
   if (placement.pipeline > 1) text += fmt::format(" schedule={}", name_of(placement.schedule));
   if (placement.virtual_stages > 1) text += fmt::format(" virtual_stages={}", placement.virtual_stages);
+  if (placement.micro_batch_group > 0)
+    text += fmt::format(" micro_batch_group={}", placement.micro_batch_group);
   text += fmt::format(" recomputation={}", name_of(placement.recomputation));
   if (placement.tensor > 1) text += fmt::format(" sequence_parallel={}", placement.sequence_parallel);
+  if (placement.modules != specs::ModuleTreatments{})
+    text += fmt::format(" modules={}", value_of(placement.modules));
   if (placement.order != specs::default_axis_order)
     text += fmt::format(" axis_order={}", specs::to_string(placement.order));
   text += fmt::format(" zero_stage={}", placement.zero.stage);
@@ -39,6 +44,7 @@ std::string describe_inside_mesh(const specs::RegularPlacement& placement) {
   describe_offload(text, "offload_optimizer", placement.offload.optimizer);
   describe_offload(text, "offload_parameters", placement.offload.parameters);
   describe_offload(text, "offload_activations", placement.offload.activations);
+  if (placement.offload.delayed_update) text += " delayed_update=true";
   if (placement.local_steps > 1) text += fmt::format(" local_steps={}", placement.local_steps);
   return text;
 }

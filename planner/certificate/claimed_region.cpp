@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "planner/space/module_treatments.h"
+
 namespace planner {
 namespace {
 
@@ -14,17 +16,20 @@ using specs::RegularPlacement;
 
 constexpr std::array<std::string_view, 7> mesh_dimensions{"tensor", "context",       "pipeline",  "data",
                                                           "expert", "expert_tensor", "axis_order"};
-constexpr std::array<std::string_view, 9> inner_dimensions{
-    "micro_batch",       "schedule",           "sequence_parallel",   "recomputation", "zero_stage",
-    "offload_optimizer", "offload_parameters", "offload_activations", "local_steps"};
+constexpr std::array<std::string_view, 11> inner_dimensions{
+    "micro_batch",         "schedule",       "sequence_parallel", "modules",
+    "zero_stage",          "recomputation",  "offload_optimizer", "offload_parameters",
+    "offload_activations", "delayed_update", "local_steps"};
 
 std::string text(const OffloadTreatment& treatment) {
   if (treatment.device == OffloadDevice::none) return "none";
   return fmt::format("{}/{}", specs::name_of(treatment.device), treatment.eighths);
 }
 std::string text(const WrittenOutSchedule& schedule) {
-  std::string name(specs::name_of(schedule.first));
-  return schedule.second > 1 ? fmt::format("{}/{}", name, schedule.second) : name;
+  std::string name(specs::name_of(schedule.kind));
+  if (schedule.virtual_stages > 1) name += fmt::format("/{}", schedule.virtual_stages);
+  if (schedule.micro_batch_group > 0) name += fmt::format("/{}", schedule.micro_batch_group);
+  return name;
 }
 std::string text(const specs::ZeroTreatment& zero) {
   std::string stage = std::to_string(zero.stage);
@@ -54,8 +59,11 @@ std::string certificate_value(const RegularPlacement& member, std::string_view d
   if (dimension == "expert_tensor") return text(member.expert_tensor);
   if (dimension == "axis_order") return specs::to_string(member.order);
   if (dimension == "micro_batch") return text(member.micro_batch);
-  if (dimension == "schedule") return text(WrittenOutSchedule{member.schedule, member.virtual_stages});
+  if (dimension == "schedule")
+    return text(WrittenOutSchedule{member.schedule, member.virtual_stages, member.micro_batch_group});
   if (dimension == "sequence_parallel") return text(member.sequence_parallel);
+  if (dimension == "modules") return value_of(member.modules);
+  if (dimension == "delayed_update") return text(member.offload.delayed_update);
   if (dimension == "recomputation") return text(member.recomputation);
   if (dimension == "zero_stage") return text(member.zero);
   if (dimension == "offload_optimizer") return text(member.offload.optimizer);
@@ -125,10 +133,26 @@ std::vector<OffloadTreatment> ClaimedRegion::offload(OffloadedPart part,
   return all;
 }
 
+const std::vector<specs::ModuleTreatments>& ClaimedRegion::modules(const RegularPlacement& mesh) const {
+  if (!values_.contains("modules")) return space_.modules(mesh);
+  const auto [found, added] = modules_of_.try_emplace({mesh.tensor, mesh.context});
+  if (added)
+    for (const specs::ModuleTreatments& treated : space_.modules(mesh))
+      if (admits("modules", value_of(treated))) found->second.push_back(treated);
+  return found->second;
+}
+
+std::vector<bool> ClaimedRegion::delayed_updates(const OffloadTreatment& optimizer) const {
+  std::vector<bool> all = space_.delayed_updates(optimizer);
+  std::erase_if(all, [&](bool delayed) { return !admits("delayed_update", text(delayed)); });
+  return all;
+}
+
 /// Of one micro-batch and schedule.
 std::size_t ClaimedRegion::treatments(const RegularPlacement& mesh) const {
   std::size_t kinds = 0, shards = 0;
   for (const bool on : space_.sequence_parallel(mesh)) kinds += admits("sequence_parallel", text(on)) ? 1 : 0;
+  kinds *= modules(mesh).size();
   std::size_t recomputed = 0;
   for (const specs::Recomputation mode : space_.recomputations())
     recomputed += admits("recomputation", text(mode)) ? 1 : 0;
@@ -137,8 +161,10 @@ std::size_t ClaimedRegion::treatments(const RegularPlacement& mesh) const {
     std::size_t steps = 0;
     for (const std::int64_t count : space_.local_steps(mesh, zero))
       steps += admits("local_steps", text(count)) ? 1 : 0;
-    shards += steps * offload(OffloadedPart::optimizer, zero).size() *
-              offload(OffloadedPart::parameters, zero).size() *
+    std::size_t optimizers = 0;
+    for (const OffloadTreatment& optimizer : offload(OffloadedPart::optimizer, zero))
+      optimizers += delayed_updates(optimizer).size();
+    shards += steps * optimizers * offload(OffloadedPart::parameters, zero).size() *
               offload(OffloadedPart::activations, zero).size();
   }
   return kinds * recomputed * shards;
@@ -158,9 +184,10 @@ Count ClaimedRegion::count_of_choices(const WrittenOutMesh& mesh) const {
       const std::int64_t accumulation = global_batch_ / point.data / micro_batch;
       point.micro_batch = micro_batch;
       point.accumulation = accumulation;
-      for (const auto& [kind, virtual_stages] : schedules(point.pipeline, accumulation)) {
-        point.schedule = kind;
-        point.virtual_stages = virtual_stages;
+      for (const WrittenOutSchedule& schedule : schedules(point.pipeline, accumulation)) {
+        point.schedule = schedule.kind;
+        point.virtual_stages = schedule.virtual_stages;
+        point.micro_batch_group = schedule.micro_batch_group;
         sum += choices_->count(point);
       }
     }
@@ -175,8 +202,9 @@ Count ClaimedRegion::count_of_mesh(const WrittenOutMesh& mesh) {
   for (const std::int64_t micro_batch : mesh.micro_batches) {
     if (!admits("micro_batch", text(micro_batch))) continue;
     const std::int64_t accumulation = global_batch_ / corner.data / micro_batch;
-    // DualPipe asks for two micro-batches a pipeline rank: beyond them all numbers are alike.
-    const std::int64_t alike = std::min(accumulation, 2 * corner.pipeline);
+    // DualPipe asks for two micro-batches a pipeline rank, a group for its own number: beyond them all
+    // numbers are alike.
+    const std::int64_t alike = std::min(accumulation, std::max(2 * corner.pipeline, space_.largest_group()));
     const auto [found, added] = schedules_of_.try_emplace({corner.pipeline, alike}, 0);
     if (added) found->second = schedules(corner.pipeline, accumulation).size();
     pairs += found->second;
@@ -241,22 +269,28 @@ std::optional<RegularPlacement> ClaimedRegion::complete(const WrittenOutMesh& me
   if (!choose(sizes, like ? &like->micro_batch : nullptr, random, member.micro_batch)) return std::nullopt;
   member.accumulation = global_batch_ / member.data / member.micro_batch;
   WrittenOutSchedule schedule, liked;
-  if (like) liked = {like->schedule, like->virtual_stages};
+  if (like) liked = {like->schedule, like->virtual_stages, like->micro_batch_group};
   if (!choose(schedules(member.pipeline, member.accumulation), like ? &liked : nullptr, random, schedule))
     return std::nullopt;
-  std::tie(member.schedule, member.virtual_stages) = schedule;
+  member.schedule = schedule.kind;
+  member.virtual_stages = schedule.virtual_stages;
+  member.micro_batch_group = schedule.micro_batch_group;
   std::vector<bool> parallel;
   for (const bool on : space_.sequence_parallel(member))
     if (admits("sequence_parallel", text(on))) parallel.push_back(on);
   if (!choose(parallel, like ? &like->sequence_parallel : nullptr, random, member.sequence_parallel))
     return std::nullopt;
+  if (!choose(modules(member), like ? &like->modules : nullptr, random, member.modules)) return std::nullopt;
   if (!choose(admitted(space_.recomputations(), "recomputation"), like ? &like->recomputation : nullptr,
               random, member.recomputation) ||
       !choose(admitted(space_.zeros(member), "zero_stage"), like ? &like->zero : nullptr, random,
               member.zero))
     return std::nullopt;
-  if (!choose(offload(OffloadedPart::optimizer, member.zero), like ? &like->offload.optimizer : nullptr,
-              random, member.offload.optimizer) ||
+  std::vector<OffloadTreatment> optimizers = offload(OffloadedPart::optimizer, member.zero);
+  std::erase_if(optimizers, [&](const auto& optimizer) { return delayed_updates(optimizer).empty(); });
+  if (!choose(optimizers, like ? &like->offload.optimizer : nullptr, random, member.offload.optimizer) ||
+      !choose(delayed_updates(member.offload.optimizer), like ? &like->offload.delayed_update : nullptr,
+              random, member.offload.delayed_update) ||
       !choose(offload(OffloadedPart::parameters, member.zero), like ? &like->offload.parameters : nullptr,
               random, member.offload.parameters) ||
       !choose(offload(OffloadedPart::activations, member.zero), like ? &like->offload.activations : nullptr,

@@ -43,9 +43,10 @@ class ClaimedRegion {
   template <class Visit>
   void for_each(Visit&& visit) const {
     for (const std::size_t mesh : meshes_)
-      space_.for_each_member(space_.meshes()[mesh], [&](const specs::RegularPlacement& member) {
-        if (holds(member)) visit(member);
-      });
+      space_.for_each_member(space_.meshes()[mesh], modules(space_.meshes()[mesh].corner),
+                             [&](const specs::RegularPlacement& member) {
+                               if (holds(member)) visit(member);
+                             });
   }
 
  private:
@@ -53,6 +54,8 @@ class ClaimedRegion {
   bool admits(std::string_view dimension, const std::string& value) const;
   std::vector<WrittenOutSchedule> schedules(std::int64_t pipeline, std::int64_t accumulation) const;
   std::vector<specs::OffloadTreatment> offload(OffloadedPart part, const specs::ZeroTreatment& zero) const;
+  const std::vector<specs::ModuleTreatments>& modules(const specs::RegularPlacement& mesh) const;
+  std::vector<bool> delayed_updates(const specs::OffloadTreatment& optimizer) const;
   std::size_t treatments(const specs::RegularPlacement& mesh) const;
   Count count_of_mesh(const WrittenOutMesh& mesh);
   Count count_of_choices(const WrittenOutMesh& mesh) const;
@@ -68,6 +71,8 @@ class ClaimedRegion {
   std::vector<std::size_t> meshes_;  ///< that hold any member
   std::vector<Count> up_to_;         ///< members of the meshes up to and with each
   std::map<std::tuple<std::int64_t, std::int64_t>, std::size_t> schedules_of_;
+  /// Where the region names some, by tensor and context degree.
+  mutable std::map<std::pair<std::int64_t, std::int64_t>, std::vector<specs::ModuleTreatments>> modules_of_;
   Count members_;
 };
 

@@ -221,7 +221,7 @@ specs::Result<Verification> verify_certificate(const specs::Plan& plan, const Ve
   if (method != "exhaustive" && method != "branch-and-bound")
     result.diagnostics.error({}, fmt::format("a certificate of method \"{}\" cannot be verified", method),
                              "plan again with this program");
-  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(plan.inputs.training.stack);
+  const specs::Result<specs::StackSpec> stack = specs::stack_of(plan.inputs.training);
   result.diagnostics.append(stack.diagnostics);
   if (!result.diagnostics.has_errors()) result.value = Verifier(plan, *stack, options).run();
   return result;

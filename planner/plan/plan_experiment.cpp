@@ -1,5 +1,7 @@
 #include "planner/plan/plan_experiment.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "cost_models/estimate.h"
@@ -11,6 +13,7 @@
 #include "planner/search/exhaustive_search.h"
 #include "planner/space/group_layouts.h"
 #include "planner/space/illegality.h"
+#include "planner/space/module_treatments.h"
 #include "planner/space/space.h"
 #include "planner/wording/quantity.h"
 #include "specs/language/catalog.h"
@@ -73,31 +76,42 @@ Infeasibility infeasibility_of(const specs::Experiment& experiment, const specs:
 
 namespace {
 
-specs::Diagnostics unsearchable(const specs::SearchSpec& search) {
-  specs::Diagnostics diagnostics;
-  // Dimensions that have only their neutral value in the space: a restriction to anything else would be
-  // ignored.
-  const auto neutral_alone = [&](std::string_view name, const auto& restriction, const auto& neutral) {
-    using List = std::decay_t<decltype(restriction)>;
-    if (restriction.empty() || restriction == List{static_cast<typename List::value_type>(neutral)}) return;
-    diagnostics.error({}, fmt::format("search.{} is not a dimension of the search", name), "leave it out");
+/// What [search] asks of the stack and the stack cannot do: nothing would be left of the dimension.
+void refuse_beyond_stack(const specs::SearchSpec& search, const specs::StackSpec& stack,
+                         specs::Diagnostics& diagnostics) {
+  const auto refuse = [&](std::string_view key, std::string_view what, std::string remedy) {
+    diagnostics.error({}, fmt::format("search.{}: the stack \"{}\" has no {}", key, stack.name, what),
+                      std::move(remedy));
   };
-  neutral_alone("attention_tensor", search.attention_tensor, 0);
-  neutral_alone("feed_forward_tensor", search.feed_forward_tensor, 0);
-  neutral_alone("embedding_tensor", search.embedding_tensor, 0);
-  neutral_alone("output_tensor", search.output_tensor, 0);
-  neutral_alone("output_mode", search.output_mode, specs::OutputLayerMode::vocabulary_parallel);
-  neutral_alone("micro_batch_group", search.micro_batch_group, 0);
-  neutral_alone("delayed_update", search.delayed_update, false);
-  if (search.unequal_stage_meshes)
-    diagnostics.error({}, "search.unequal_stage_meshes: all stages have the same mesh", "leave it out");
-  return diagnostics;
+  for (const ModuleDegree& module : module_degrees) {
+    const std::vector<std::int64_t>& named = search.*module.restriction;
+    const bool own = std::any_of(named.begin(), named.end(), [](std::int64_t degree) { return degree == 0; });
+    if (!named.empty() && !own && !stack.module_tensor_degrees)
+      refuse(module.key, "tensor degrees of single modules",
+             "leave it out, or say that this build has them: stack_features = [\"module_tensor_degrees\"]");
+  }
+  const auto runs = [&](specs::OutputLayerMode mode) {
+    return mode == specs::OutputLayerMode::vocabulary_parallel ||
+           std::count(stack.output_modes.begin(), stack.output_modes.end(), mode) > 0;
+  };
+  if (!search.output_mode.empty() && std::none_of(search.output_mode.begin(), search.output_mode.end(), runs))
+    refuse("output_mode", "token-parallel output layer",
+           "leave it out, or say that this build has it: stack_features = [\"token_parallel_output\"]");
+  const std::vector<std::int64_t>& groups = search.micro_batch_group;
+  if (!stack.micro_batch_groups && !groups.empty() && std::count(groups.begin(), groups.end(), 0) == 0)
+    refuse("micro_batch_group", "groups of micro-batches of its own", "leave it out");
+  if (!stack.delayed_update && search.delayed_update == std::vector<bool>{true})
+    refuse("delayed_update", "delayed update", "leave it out");
 }
 
 }  // namespace
 
 specs::Diagnostics unplannable(const specs::Experiment& experiment) {
-  specs::Diagnostics diagnostics = unsearchable(experiment.search);
+  specs::Diagnostics diagnostics;
+  if (const specs::Result<specs::StackSpec> stack = specs::stack_of(experiment.training))
+    refuse_beyond_stack(experiment.search, *stack, diagnostics);
+  if (experiment.search.unequal_stage_meshes)
+    diagnostics.error({}, "search.unequal_stage_meshes: all stages have the same mesh", "leave it out");
   if (is_mixed(experiment.cluster) && experiment.search.idle_nodes > 0)
     diagnostics.error({}, "search.idle_nodes: a cluster of several groups is used whole", "leave it out");
   return diagnostics;
@@ -107,7 +121,7 @@ specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment, 
                                            SearchMethod method) {
   specs::Result<PlanOutcome> outcome;
   outcome.diagnostics = unplannable(experiment);
-  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
+  const specs::Result<specs::StackSpec> stack = specs::stack_of(experiment.training);
   outcome.diagnostics.append(stack.diagnostics);
   if (outcome.diagnostics.has_errors()) return outcome;
 

@@ -81,7 +81,7 @@ specs::Result<PricedPlan> price_placement(const specs::Experiment& experiment,
 specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experiment) {
   specs::Result<PricedPlan> result;
   result.diagnostics = unplannable(experiment);
-  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
+  const specs::Result<specs::StackSpec> stack = specs::stack_of(experiment.training);
   result.diagnostics.append(stack.diagnostics);
   if (result.diagnostics.has_errors()) return result;
   const Space space(experiment, *stack);

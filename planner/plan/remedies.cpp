@@ -25,7 +25,7 @@ constexpr std::int64_t most_times_as_many_nodes = 64;
 /// The best placement of a changed experiment, or nothing where it is illegal or nothing fits.
 std::optional<PricedCandidate> best_of(const specs::Experiment& experiment) {
   if (specs::check_experiment(experiment).has_errors()) return std::nullopt;
-  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
+  const specs::Result<specs::StackSpec> stack = specs::stack_of(experiment.training);
   if (!stack) return std::nullopt;
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);
@@ -92,6 +92,12 @@ void try_without_restrictions(const specs::Experiment& experiment, std::vector<R
   lift("offload_optimizer", &SearchSpec::offload_optimizer);
   lift("offload_parameters", &SearchSpec::offload_parameters);
   lift("offload_activations", &SearchSpec::offload_activations);
+  lift("attention_tensor", &SearchSpec::attention_tensor);
+  lift("feed_forward_tensor", &SearchSpec::feed_forward_tensor);
+  lift("embedding_tensor", &SearchSpec::embedding_tensor);
+  lift("output_tensor", &SearchSpec::output_tensor);
+  lift("output_mode", &SearchSpec::output_mode);
+  lift("micro_batch_group", &SearchSpec::micro_batch_group);
 }
 
 /// Where [search] names the eighths that may leave the device: others, the nearest first.

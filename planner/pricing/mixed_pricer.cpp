@@ -182,6 +182,7 @@ double MixedPricer::stage_bound(const Point& point) const {
   const UnitCounts whole = whole_of(kinds_);
   double reduction = never, update = never, fixed = never;
   MixedPipeline pipeline{outer.schedule, static_cast<double>(outer.accumulation), 0, 1, {}};
+  std::pair<double, double> slowest{-1, 0};  // what prices the transfers
   for (std::size_t group = 0; group < layouts_.groups(); ++group) {
     const StagePricer pricer = estimator_.stage_pricer(without_shards, static_cast<std::int64_t>(group));
     GroupWork& work = works.emplace_back();
@@ -196,7 +197,10 @@ double MixedPricer::stage_bound(const Point& point) const {
     reduction = std::min(reduction, end.gradient_reduction / static_cast<double>(outer.pipeline));
     update = std::min(update, end.update() / static_cast<double>(outer.pipeline));
     fixed = std::min(fixed, point.pricers[group].fixed());
-    pipeline.transfer_seconds = std::max(pipeline.transfer_seconds, point.pricers[group].transfer_seconds());
+    if (const std::pair way(point.pricers[group].way(), point.pricers[group].fixed()); way > slowest) {
+      slowest = way;
+      pipeline.transfer_seconds = point.pricers[group].transfers().least();
+    }
   }
   double least = never;
   for (const std::vector<std::size_t>& order : layouts_.orders()) {

@@ -18,7 +18,7 @@ EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const cost
       usable_device_bytes_(estimator.usable_device_bytes()),
       usable_host_bytes_(estimator.usable_host_bytes()) {
   if (!treats_stages_for_themselves(experiment.search)) return;
-  if (const auto stack = specs::catalog_stack(experiment.training.stack); stack.ok())
+  if (const auto stack = specs::stack_of(experiment.training); stack.ok())
     inner_.emplace(experiment, *stack, estimator);
 }
 

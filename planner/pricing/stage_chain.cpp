@@ -59,7 +59,7 @@ std::vector<const StagePricer*> each_once(const std::vector<StageDevices>& devic
 
 const StagePricer* slowest_transfers(const std::vector<const StagePricer*>& kinds) {
   return *std::max_element(kinds.begin(), kinds.end(), [](const StagePricer* a, const StagePricer* b) {
-    return std::pair(a->transfer_seconds(), a->fixed()) < std::pair(b->transfer_seconds(), b->fixed());
+    return std::pair(a->way(), a->fixed()) < std::pair(b->way(), b->fixed());
   });
 }
 
@@ -206,7 +206,7 @@ bool StageChain::zero_bubble() const {
 double StageChain::pipeline_bound(double stage, const StagePart& part, double work) const {
   const double micro_batches = step_pricer_->shape().micro_batches;
   if (ranks_ == 1) return micro_batches * work;
-  const double transfer = step_pricer_->transfer_seconds();
+  const double transfer = step_pricer_->transfers().least();
   const StageSeconds& before = before_[static_cast<std::size_t>(part.first)];
   const double after = after_[static_cast<std::size_t>(part.end)].total();
   const double ranks = static_cast<double>(ranks_);

@@ -51,7 +51,7 @@ void raise_network(specs::ClusterSpec& cluster) {
 }
 
 double step_of_new_optimum(const specs::Experiment& experiment, double otherwise) {
-  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
+  const specs::Result<specs::StackSpec> stack = specs::stack_of(experiment.training);
   if (!stack) return otherwise;
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);

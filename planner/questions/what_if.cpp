@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/space/module_treatments.h"
+
 namespace planner {
 namespace {
 
@@ -42,6 +44,12 @@ specs::SearchSpec pinned_to(const specs::Placement& placement, const specs::Sear
   pin(pinned.offload_optimizer, stage.offload.optimizer.device);
   pin(pinned.offload_parameters, stage.offload.parameters.device);
   pin(pinned.offload_activations, stage.offload.activations.device);
+  for (const ModuleDegree& module : module_degrees)
+    pin(pinned.*module.restriction, stage.modules.*module.degree);
+  pin(pinned.output_mode, stage.modules.output_mode);
+  pin(pinned.micro_batch_group, placement.micro_batch_group);
+  if (stage.offload.optimizer.device != specs::OffloadDevice::none)
+    pin(pinned.delayed_update, stage.offload.delayed_update);
   return pinned;
 }
 

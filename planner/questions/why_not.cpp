@@ -86,7 +86,7 @@ specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<
         if (number >= smallest && number <= largest) continue;
         specs::Experiment free = inputs;
         free.search = {};
-        const specs::Result<specs::StackSpec> stack = specs::catalog_stack(inputs.training.stack);
+        const specs::Result<specs::StackSpec> stack = specs::stack_of(inputs.training);
         const std::string legal =
             stack ? fmt::format("{}", fmt::join(legal_values(Space(free, *stack), name), ", ")) : "";
         diagnostics.error({"--set", 1, 1},
@@ -101,7 +101,7 @@ specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<
 specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& question) {
   specs::Result<WhyNot> result;
   result.diagnostics = unplannable(question);
-  const specs::Result<specs::StackSpec> stack = specs::catalog_stack(question.training.stack);
+  const specs::Result<specs::StackSpec> stack = specs::stack_of(question.training);
   result.diagnostics.append(stack.diagnostics);
   if (result.diagnostics.has_errors()) return result;
 

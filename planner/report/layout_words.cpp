@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "planner/space/module_treatments.h"
 #include "planner/wording/quantity.h"
 
 namespace planner {
@@ -37,6 +38,8 @@ std::string mesh_words(const specs::Placement& placement) {
   if (mesh.context != 1) words += fmt::format(" × context {}", mesh.context);
   if (mesh.expert != 1) words += fmt::format(", expert {}", mesh.expert);
   if (mesh.expert_tensor != 1) words += fmt::format(", expert tensor {}", mesh.expert_tensor);
+  const specs::ModuleTreatments& modules = placement.stages.front().modules;
+  if (modules != specs::ModuleTreatments{}) words += fmt::format(", modules {}", value_of(modules));
   return words;
 }
 
@@ -57,6 +60,8 @@ std::string schedule_words(const specs::Placement& placement) {
     words = name_of(placement.schedule);
     if (placement.virtual_stages > 1)
       words += fmt::format(" with {} stages a rank", placement.virtual_stages);
+    if (placement.micro_batch_group > 0)
+      words += fmt::format(", {} micro-batches a round", placement.micro_batch_group);
     words += ", ";
   }
   return words + "micro-batch " + micro_batch_words(placement);
@@ -84,7 +89,8 @@ std::string memory_saving_words(const specs::Placement& placement) {
     if (stage.zero.stage > 0)
       parts.push_back(fmt::format("ZeRO {}{}", stage.zero.stage,
                                   stage.zero.scope == specs::ShardScope::node ? " within the node" : ""));
-    add_offload(parts, "optimizer", stage.offload.optimizer);
+    add_offload(parts, stage.offload.delayed_update ? "optimizer (updated one step late)" : "optimizer",
+                stage.offload.optimizer);
     add_offload(parts, "parameters", stage.offload.parameters);
     add_offload(parts, "activations", stage.offload.activations);
   }

@@ -14,6 +14,7 @@
 #include "planner/search/nearest_infeasible.h"
 #include "planner/search/region_merge.h"
 #include "planner/search/treatment_search.h"
+#include "planner/space/module_treatments.h"
 
 namespace planner {
 namespace {
@@ -21,8 +22,10 @@ namespace {
 using specs::RegionKind;
 
 std::string value_of(const ScheduleChoice& choice) {
-  const std::string name(specs::name_of(choice.kind));
-  return choice.virtual_stages == 1 ? name : fmt::format("{}/{}", name, choice.virtual_stages);
+  std::string name(specs::name_of(choice.kind));
+  if (choice.virtual_stages > 1) name += fmt::format("/{}", choice.virtual_stages);
+  if (choice.micro_batch_group > 0) name += fmt::format("/{}", choice.micro_batch_group);
+  return name;
 }
 
 /// One mesh with one micro-batch.
@@ -107,7 +110,7 @@ class Search {
     const BatchChoice& choice = space_.batches(of_mesh)[batch];
     node.bound = std::numeric_limits<double>::infinity();
     for (const bool on : of_mesh.sequence_parallel) {
-      const MeshBounds::Work work = bounds_[mesh].work(choice, on);
+      const MeshBounds::Work work = bounds_[mesh].quickest_work(choice, on);
       for (const ScheduleChoice& schedule : space_.schedules(choice))
         node.bound = std::min(node.bound, bound_of(mesh, choice, schedule, work));
     }
@@ -134,13 +137,15 @@ class Search {
     const MeshSpace& mesh = space_.meshes()[node.mesh];
     const BatchChoice& batch = space_.batches(mesh)[node.batch];
     specs::RegularPlacement point = point_of(mesh, batch);
+    point.modules = space_.modules(mesh).front();
     for (const bool on : mesh.sequence_parallel) {
-      const MeshBounds::Work work = bounds_[node.mesh].work(batch, on);
+      const MeshBounds::Work work = bounds_[node.mesh].work(batch, on, point.modules);
       point.sequence_parallel = on;
       for (const ScheduleChoice& schedule : space_.schedules(batch)) {
         if (bound_of(node.mesh, batch, schedule, work) > incumbents_.threshold(plan)) continue;
         point.schedule = schedule.kind;
         point.virtual_stages = schedule.virtual_stages;
+        point.micro_batch_group = schedule.micro_batch_group;
         treatments_.probe(mesh, plan, point);
       }
     }
@@ -165,15 +170,26 @@ class Search {
     }
     std::vector<ValueRegions> parts;
     for (const bool on : mesh.sequence_parallel)
-      parts.push_back({on ? "true" : "false", settle_schedules(node.mesh, batch, on)});
+      parts.push_back({on ? "true" : "false", settle_modules(node.mesh, batch, on)});
     regions = merge_regions("sequence_parallel", std::move(parts));
   }
 
-  std::vector<Region> settle_schedules(std::size_t index, const BatchChoice& batch, bool sequence_parallel) {
-    const MeshSpace& mesh = space_.meshes()[index];
-    const MeshBounds::Work work = bounds_[index].work(batch, sequence_parallel);
-    specs::RegularPlacement point = point_of(mesh, batch);
+  std::vector<Region> settle_modules(std::size_t index, const BatchChoice& batch, bool sequence_parallel) {
+    specs::RegularPlacement point = point_of(space_.meshes()[index], batch);
     point.sequence_parallel = sequence_parallel;
+    std::vector<ValueRegions> parts;
+    for (const specs::ModuleTreatments& modules : space_.modules(space_.meshes()[index])) {
+      point.modules = modules;
+      parts.push_back({planner::value_of(modules), settle_schedules(index, batch, point)});
+    }
+    return merge_regions("modules", std::move(parts));
+  }
+
+  /// `point` has everything but the schedule and what TreatmentSearch settles.
+  std::vector<Region> settle_schedules(std::size_t index, const BatchChoice& batch,
+                                       specs::RegularPlacement point) {
+    const MeshSpace& mesh = space_.meshes()[index];
+    const MeshBounds::Work work = bounds_[index].work(batch, point.sequence_parallel, point.modules);
     const std::vector<ScheduleChoice>& schedules = space_.schedules(batch);
     std::vector<std::pair<double, std::size_t>> order;
     for (std::size_t number = 0; number < schedules.size(); ++number)
@@ -184,10 +200,11 @@ class Search {
       const ScheduleChoice& schedule = schedules[number];
       point.schedule = schedule.kind;
       point.virtual_stages = schedule.virtual_stages;
+      point.micro_batch_group = schedule.micro_batch_group;
       parts[number].value = value_of(schedule);
       if (bound > incumbents_.threshold(plan_of_mesh_[index]))
         parts[number].regions.push_back(
-            bounded(bound, counts_.of_schedule(mesh, batch, schedule) / mesh.sequence_parallel.size()));
+            bounded(bound, counts_.of_schedule(mesh, batch, schedule) / space_.kinds(mesh)));
       else
         parts[number].regions = treatments_.settle(mesh, plan_of_mesh_[index], point);
     }

@@ -1,8 +1,8 @@
 // The exact search: bounds regions of the space from below, prices what no bound excludes.
 //
 // A region is a mesh with its axis order; inside it a micro-batch, a schedule, sequence parallelism,
-// recomputation, a ZeRO treatment, and a box of offload shares. A region is settled without a look at its
-// members where
+// treatments of single modules, recomputation, a ZeRO treatment, and a box of offload shares. A region is
+// settled without a look at its members where
 //
 // * its mesh cannot hold its share of the model in memory (infeasible);
 // * its bound is above what is asked for (bounded);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "cost_models/memory.h"
 #include "cost_models/rank_price.h"
@@ -18,10 +19,8 @@ void for_ends(const std::vector<specs::OffloadTreatment>& choices, Visit&& visit
   if (choices.size() > 1) visit(choices.back());
 }
 
-cost_models::ShardDegrees degrees_of(const MeshDegrees& mesh) {
-  cost_models::ShardDegrees degrees;
-  degrees.attention_tensor = degrees.feed_forward_tensor = mesh.tensor;
-  degrees.embedding_tensor = degrees.output_tensor = mesh.tensor;
+cost_models::ShardDegrees degrees_of(const specs::ModelSpec& model, const MeshDegrees& mesh) {
+  cost_models::ShardDegrees degrees = cost_models::shard_degrees(model, {}, mesh.tensor);
   degrees.expert = mesh.expert;
   degrees.expert_tensor = mesh.expert_tensor;
   return degrees;
@@ -66,6 +65,44 @@ double busiest_share(std::int64_t ranks, std::int64_t micro_batches, double back
   return 1 / sum;
 }
 
+/// Treatments in which every treatment of each module occurs, as few as there are of the module with most.
+std::vector<specs::ModuleTreatments> each_module_once(const std::vector<specs::ModuleTreatments>& all) {
+  using specs::ModuleTreatments;
+  std::vector<ModuleTreatments> attention, feed_forward, embedding, output;
+  const auto note = [](const ModuleTreatments& part, std::vector<ModuleTreatments>& parts) {
+    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+  };
+  for (const ModuleTreatments& each : all) {
+    note({.attention_tensor = each.attention_tensor, .attention_work = each.attention_work}, attention);
+    note({.feed_forward_tensor = each.feed_forward_tensor, .feed_forward_work = each.feed_forward_work},
+         feed_forward);
+    note({.embedding_tensor = each.embedding_tensor, .embedding_work = each.embedding_work}, embedding);
+    note({.output_tensor = each.output_tensor, .output_mode = each.output_mode}, output);
+  }
+  const std::size_t most = std::max({attention.size(), feed_forward.size(), embedding.size(), output.size()});
+  std::vector<ModuleTreatments> together;
+  for (std::size_t index = 0; index < most; ++index) {
+    const auto of = [index](const std::vector<ModuleTreatments>& parts) {
+      return parts[index % parts.size()];
+    };
+    ModuleTreatments next = of(output);
+    next.attention_tensor = of(attention).attention_tensor;
+    next.attention_work = of(attention).attention_work;
+    next.feed_forward_tensor = of(feed_forward).feed_forward_tensor;
+    next.feed_forward_work = of(feed_forward).feed_forward_work;
+    next.embedding_tensor = of(embedding).embedding_tensor;
+    next.embedding_work = of(embedding).embedding_work;
+    together.push_back(next);
+  }
+  return together;
+}
+
+void take_quicker(const cost_models::UnitCost& other, cost_models::UnitCost& unit) {
+  unit.forward = std::min(unit.forward, other.forward);
+  unit.backward = std::min(unit.backward, other.backward);
+  if (other.parameters.total() < unit.parameters.total()) unit.parameters = other.parameters;
+}
+
 }  // namespace
 
 MeshBounds::MeshBounds(const specs::Experiment& experiment, const Space& space,
@@ -73,13 +110,15 @@ MeshBounds::MeshBounds(const specs::Experiment& experiment, const Space& space,
     : experiment_(&experiment), space_(&space), estimator_(&estimator), mesh_(&mesh) {
   const specs::UnitRange all{0, specs::unit_count(specs::block_count(experiment.model))};
   whole_ = cost_models::unit_counts(experiment.model, all, specs::Recomputation::none, 0);
-  parameters_ = cost_models::parameters_of_units(experiment.model, all, degrees_of(mesh.mesh));
+  parameters_ =
+      cost_models::parameters_of_units(experiment.model, all, degrees_of(experiment.model, mesh.mesh));
   parameters_.dense /= mesh.mesh.pipeline;
   parameters_.replicated /= mesh.mesh.pipeline;
   parameters_.expert /= mesh.mesh.pipeline;
   const std::size_t groups = experiment.cluster.groups.size();
   for (std::size_t group = 0; group < groups; ++group) ends_.push_back(quickest_end(group));
   if (groups > 1) layouts_ = std::make_shared<const GroupLayouts>(experiment);
+  of_each_module_ = each_module_once(space.modules(mesh));
 }
 
 cost_models::ShardKey MeshBounds::shards_of(const specs::ZeroTreatment& zero) const {
@@ -96,16 +135,17 @@ cost_models::StepEndSeconds MeshBounds::quickest_end(std::size_t group) const {
   for (const specs::ZeroTreatment& zero : space_->zeros(*mesh_)) {
     cost_models::ShardKey shards = shards_of(zero);
     for (const std::int64_t steps : space_->local_steps(*mesh_, zero))
-      for_ends(space_->offload().optimizer, [&](const specs::OffloadTreatment& optimizer) {
-        for_ends(space_->parameter_offload(zero), [&](const specs::OffloadTreatment& parameters) {
-          shards.local_steps = static_cast<double>(steps);
-          shards.offload.optimizer = optimizer;
-          shards.offload.parameters = parameters;
-          const cost_models::StepEndSeconds end = cost_models::step_end_seconds(inputs, parameters_, shards);
-          reduction = std::min(reduction, end.gradient_reduction);
-          update = std::min(update, end.update());
+      for (const bool delayed : {false, true})
+        for_ends(space_->optimizer_offload(delayed), [&](const specs::OffloadTreatment& optimizer) {
+          for_ends(space_->parameter_offload(zero), [&](const specs::OffloadTreatment& parameters) {
+            shards.local_steps = static_cast<double>(steps);
+            shards.offload = {optimizer, parameters, {}, delayed};
+            const cost_models::StepEndSeconds end =
+                cost_models::step_end_seconds(inputs, parameters_, shards);
+            reduction = std::min(reduction, end.gradient_reduction);
+            update = std::min(update, end.update());
+          });
         });
-      });
   }
   return {.gradient_reduction = reduction, .optimizer_update = update};
 }
@@ -116,32 +156,71 @@ std::int64_t MeshBounds::device_bytes() const {
   load.parameters = parameters_;
   load.pipeline.ranks = static_cast<double>(mesh.pipeline);
   load.micro_batch = 0;
-  load.tensor = load.output_tensor = static_cast<double>(mesh.tensor);
+  load.split = cost_models::module_split(experiment_->model, {}, mesh.tensor);
   double least = std::numeric_limits<double>::infinity();
   for (const specs::ZeroTreatment& zero : space_->zeros(*mesh_)) {
     load.shards = shards_of(zero);
-    for_ends(space_->offload().optimizer, [&](const specs::OffloadTreatment& optimizer) {
-      for_ends(space_->parameter_offload(zero), [&](const specs::OffloadTreatment& parameters) {
-        load.shards.offload.optimizer = optimizer;
-        load.shards.offload.parameters = parameters;
-        for (std::size_t group = 0; group < ends_.size(); ++group)
-          least = std::min(
-              least,
-              cost_models::rank_memory(estimator_->inputs(static_cast<std::int64_t>(group)), load).total());
+    for (const bool delayed : {false, true})
+      for_ends(space_->optimizer_offload(delayed), [&](const specs::OffloadTreatment& optimizer) {
+        for_ends(space_->parameter_offload(zero), [&](const specs::OffloadTreatment& parameters) {
+          load.shards.offload.optimizer = optimizer;
+          load.shards.offload.parameters = parameters;
+          for (std::size_t group = 0; group < ends_.size(); ++group)
+            least = std::min(
+                least,
+                cost_models::rank_memory(estimator_->inputs(static_cast<std::int64_t>(group)), load).total());
+        });
       });
-    });
   }
   // A byte below: counts of parameters are whole numbers, an average of them is not.
   return std::isfinite(least) ? static_cast<std::int64_t>(least * (1 - 1e-9)) - 1 : 0;
 }
 
-MeshBounds::Work MeshBounds::work(const BatchChoice& batch, bool sequence_parallel) const {
+specs::RegularPlacement MeshBounds::point_of(const BatchChoice& batch, bool sequence_parallel) const {
   specs::RegularPlacement point = mesh_->corner();
   point.micro_batch = batch.micro_batch;
   point.accumulation = batch.accumulation;
   point.sequence_parallel = sequence_parallel;
+  return point;
+}
+
+MeshBounds::Work MeshBounds::work(const BatchChoice& batch, bool sequence_parallel,
+                                  const specs::ModuleTreatments& modules) const {
+  specs::RegularPlacement point = point_of(batch, sequence_parallel);
+  point.modules = modules;
   Work work;
-  for (std::size_t group = 0; group < ends_.size(); ++group) work.push_back(work_of_group(point, group));
+  for (std::size_t group = 0; group < ends_.size(); ++group)
+    work.push_back(work_of_group(
+        estimator_->layer(cost_models::layer_key(point), static_cast<std::int64_t>(group)), group));
+  return work;
+}
+
+MeshBounds::Work MeshBounds::quickest_work(const BatchChoice& batch, bool sequence_parallel) const {
+  if (of_each_module_.size() == 1) return work(batch, sequence_parallel, of_each_module_.front());
+  specs::RegularPlacement point = point_of(batch, sequence_parallel);
+  Work work;
+  for (std::size_t group = 0; group < ends_.size(); ++group) {
+    std::optional<cost_models::LayerCosts> quickest;
+    double backward_share = 1;
+    for (const specs::ModuleTreatments& modules : of_each_module_) {
+      point.modules = modules;
+      const cost_models::LayerCosts costs =
+          estimator_->layer(cost_models::layer_key(point), static_cast<std::int64_t>(group));
+      backward_share = std::min(backward_share, least_backward_share(costs, whole_));
+      if (!quickest) {
+        quickest = costs;
+        continue;
+      }
+      take_quicker(costs.attention, quickest->attention);
+      take_quicker(costs.encoder_attention, quickest->encoder_attention);
+      take_quicker(costs.feed_forward, quickest->feed_forward);
+      take_quicker(costs.mixture, quickest->mixture);
+      take_quicker(costs.embedding, quickest->embedding);
+      take_quicker(costs.output, quickest->output);
+    }
+    work.push_back(work_of_group(*quickest, group));
+    work.back().backward_share = std::min(work.back().backward_share, backward_share);
+  }
   return work;
 }
 
@@ -160,13 +239,11 @@ GroupWork kinds_of(const cost_models::LayerCosts& costs, const cost_models::Unit
 
 }  // namespace
 
-MeshBounds::GroupSeconds MeshBounds::work_of_group(const specs::RegularPlacement& point,
+MeshBounds::GroupSeconds MeshBounds::work_of_group(const cost_models::LayerCosts& costs,
                                                    std::size_t group) const {
-  const auto index = static_cast<std::int64_t>(group);
-  const cost_models::CostInputs& inputs = estimator_->inputs(index);
+  const cost_models::CostInputs& inputs = estimator_->inputs(static_cast<std::int64_t>(group));
   cost_models::UnitCounts counts = whole_;
   if (inputs.profile.options.layers_only) counts.embedding = counts.output = false;
-  const cost_models::LayerCosts costs = estimator_->layer(cost_models::layer_key(point), index);
   const std::vector<specs::ZeroTreatment>& zeros = space_->zeros(*mesh_);
   const auto seconds = [&](const cost_models::ShardKey& shards) {
     return cost_models::stage_seconds(inputs, costs, counts, shards).total();
@@ -220,6 +297,7 @@ double MeshBounds::step_of_shares(const specs::RegularPlacement& point, const Wo
 
 double MeshBounds::step_of_stages(const specs::RegularPlacement& point, const Work& work) const {
   std::vector<GroupWork> works;
+  std::pair<double, double> slowest{-1, 0};  // what prices the transfers
   MixedPipeline pipeline{point.schedule, static_cast<double>(point.accumulation), 0, 1, {}};
   double reduction = std::numeric_limits<double>::infinity(), update = reduction, fixed = reduction;
   for (std::size_t group = 0; group < work.size(); ++group) {
@@ -227,7 +305,11 @@ double MeshBounds::step_of_stages(const specs::RegularPlacement& point, const Wo
     const cost_models::JobShape job = cost_models::job_shape(inputs, point);
     works.push_back(work[group].of_kinds);
     pipeline.backward_share = std::min(pipeline.backward_share, work[group].backward_share);
-    pipeline.transfer_seconds = std::max(pipeline.transfer_seconds, job.transfer_seconds);
+    const double fixed_of_group = cost_models::fixed_seconds(inputs, job.step);
+    if (std::pair(job.way(), fixed_of_group) > slowest) {
+      slowest = {job.way(), fixed_of_group};
+      pipeline.transfer_seconds = job.transfers.least();
+    }
     reduction = std::min(reduction, ends_[group].gradient_reduction);
     update = std::min(update, ends_[group].update());
     fixed = std::min(fixed, cost_models::fixed_seconds(inputs, job.step));
@@ -250,14 +332,14 @@ double MeshBounds::step_of_group(const specs::RegularPlacement& point, const Gro
   const double micro_batches = static_cast<double>(point.accumulation);
   double pipeline = micro_batches * work.seconds / ranks + ends_[group].gradient_reduction;
   if (ranks > 1) {
-    const double there_and_back = work.seconds + 2 * (ranks - 1) * job.transfer_seconds;
+    const double there_and_back = work.seconds + 2 * job.way();
     if (point.schedule == specs::ScheduleKind::gpipe)
       pipeline = std::max(pipeline, there_and_back + (micro_batches - 1) * work.seconds / ranks);
     if (point.schedule == specs::ScheduleKind::interleaved) {
       const double virtual_stages = static_cast<double>(point.virtual_stages);
       const double blocks = static_cast<double>(specs::block_count(experiment_->model));
       const double stage = work.quickest_layer * std::floor(blocks / (ranks * virtual_stages));
-      pipeline = std::max(pipeline, (ranks - 1) * (stage + 2 * job.transfer_seconds) +
+      pipeline = std::max(pipeline, (ranks - 1) * stage + 2 * job.way() +
                                         micro_batches * (virtual_stages * stage + work.output));
     }
     if (point.schedule == specs::ScheduleKind::one_forward_one_backward)

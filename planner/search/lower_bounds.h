@@ -75,14 +75,17 @@ class MeshBounds {
     GroupWork of_kinds;  ///< where there are several groups
   };
   using Work = std::vector<GroupSeconds>;
-  Work work(const BatchChoice& batch, bool sequence_parallel) const;
+  Work work(const BatchChoice& batch, bool sequence_parallel, const specs::ModuleTreatments& modules) const;
+  /// No more than with any of the mesh's module treatments: each unit at its quickest.
+  Work quickest_work(const BatchChoice& batch, bool sequence_parallel) const;
   /// Step time of every member with this micro-batch, schedule and work.
   double step_seconds(const BatchChoice& batch, const ScheduleChoice& schedule, const Work& work) const;
 
  private:
   cost_models::ShardKey shards_of(const specs::ZeroTreatment& zero) const;
   cost_models::StepEndSeconds quickest_end(std::size_t group) const;
-  GroupSeconds work_of_group(const specs::RegularPlacement& point, std::size_t group) const;
+  specs::RegularPlacement point_of(const BatchChoice& batch, bool sequence_parallel) const;
+  GroupSeconds work_of_group(const cost_models::LayerCosts& costs, std::size_t group) const;
   /// All replicas on devices of one group.
   double step_of_group(const specs::RegularPlacement& point, const GroupSeconds& work,
                        std::size_t group) const;
@@ -95,6 +98,8 @@ class MeshBounds {
   const Space* space_;
   const cost_models::Estimator* estimator_;
   const MeshSpace* mesh_;
+  /// Each module's treatments once, side by side.
+  std::vector<specs::ModuleTreatments> of_each_module_;
   cost_models::UnitCounts whole_;                  ///< all units of the model
   cost_models::RankParameters parameters_;         ///< of the average rank
   std::vector<cost_models::StepEndSeconds> ends_;  ///< by group, each part at its quickest

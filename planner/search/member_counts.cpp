@@ -41,17 +41,17 @@ const Count& MemberCounts::of_schedules(const MeshSpace& mesh, const BatchChoice
 
 Count MemberCounts::of_schedule(const MeshSpace& mesh, const BatchChoice& batch,
                                 const ScheduleChoice& schedule) {
-  return of_kind(mesh, batch, schedule) * mesh.sequence_parallel.size() * space_.treatments_of_one_kind(mesh);
+  return of_kind(mesh, batch, schedule) * space_.kinds(mesh) * space_.treatments_of_one_kind(mesh);
 }
 
 Count MemberCounts::of_batch(const MeshSpace& mesh, const BatchChoice& batch) {
-  return of_schedules(mesh, batch) * mesh.sequence_parallel.size() * space_.treatments_of_one_kind(mesh);
+  return of_schedules(mesh, batch) * space_.kinds(mesh) * space_.treatments_of_one_kind(mesh);
 }
 
 Count MemberCounts::of_mesh(const MeshSpace& mesh) {
   Count sum = 0;
   for (const BatchChoice& batch : space_.batches(mesh)) sum += of_schedules(mesh, batch);
-  return sum * mesh.sequence_parallel.size() * space_.treatments_of_one_kind(mesh);
+  return sum * space_.kinds(mesh) * space_.treatments_of_one_kind(mesh);
 }
 
 }  // namespace planner

@@ -21,7 +21,8 @@ class NearestSearch {
         point.accumulation = batch.accumulation;
         point.schedule = schedule.kind;
         point.virtual_stages = schedule.virtual_stages;
-        look_at_treatments(mesh, point);
+        point.micro_batch_group = schedule.micro_batch_group;
+        look_at_kinds(mesh, point);
       }
   }
 
@@ -29,24 +30,46 @@ class NearestSearch {
   std::int64_t excess_bytes() const { return excess_of(nearest_->price, pricer_).bytes; }
 
  private:
-  void look_at_treatments(const MeshSpace& mesh, specs::RegularPlacement point) {
+  void look_at_kinds(const MeshSpace& mesh, specs::RegularPlacement point) {
+    const std::vector<specs::ModuleTreatments>& all = space_.modules(mesh);
     for (const bool sequence_parallel : mesh.sequence_parallel)
-      for (const specs::Recomputation recomputation : space_.recomputations())
-        for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
-          point.sequence_parallel = sequence_parallel;
-          point.recomputation = recomputation;
-          point.zero = zero;
-          look_at_offload(point);
-        }
+      for (const specs::ModuleTreatments& modules : all) {
+        if (needs_more(modules, all)) continue;
+        point.sequence_parallel = sequence_parallel;
+        point.modules = modules;
+        look_at_treatments(mesh, point);
+      }
+  }
+
+  /// Smaller degrees only leave more on a rank: those of the mesh need least, where all modules may have
+  /// them.
+  static bool needs_more(const specs::ModuleTreatments& modules,
+                         const std::vector<specs::ModuleTreatments>& all) {
+    const specs::ModuleTreatments own;
+    specs::ModuleTreatments degrees = modules;
+    degrees.output_mode = own.output_mode;
+    if (modules.output_mode == specs::OutputLayerMode::token_parallel) degrees.output_tensor = 0;
+    return all.front() == own && degrees != own;
+  }
+
+  void look_at_treatments(const MeshSpace& mesh, specs::RegularPlacement point) {
+    for (const specs::Recomputation recomputation : space_.recomputations())
+      for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
+        point.recomputation = recomputation;
+        point.zero = zero;
+        look_at_offload(point);
+      }
   }
 
   void look_at_offload(specs::RegularPlacement& point) {
-    for (const auto& optimizer : space_.offload().optimizer)
-      for (const auto& parameters : space_.parameter_offload(point.zero)) {
-        point.offload.optimizer = optimizer;
-        point.offload.parameters = parameters;
-        look_at_activations(point);
-      }
+    for (const bool delayed : {false, true})
+      for (const auto& optimizer : space_.optimizer_offload(delayed))
+        for (const auto& parameters : space_.parameter_offload(point.zero)) {
+          point.offload.optimizer = optimizer;
+          point.offload.parameters = parameters;
+          point.offload.delayed_update = delayed;
+          look_at_activations(point);
+        }
   }
 
   // More eighths on a device leave less on the GPU and more with the host: what lacks least is on either side

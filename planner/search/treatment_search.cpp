@@ -43,14 +43,20 @@ std::vector<Region> TreatmentSearch::settle(const MeshSpace& mesh, std::size_t m
     std::vector<ValueRegions> by_zero;
     for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
       point.zero = zero;
-      choices_ = {&space_.offload().optimizer, &space_.parameter_offload(zero),
-                  &space_.offload().activations};
-      std::vector<ValueRegions> by_steps;
-      for (const std::int64_t steps : space_.local_steps(mesh, zero)) {
-        point.local_steps = steps;
-        by_steps.push_back({std::to_string(steps), settle_zero(point)});
+      std::vector<ValueRegions> by_delay;
+      for (const bool delayed : {false, true}) {
+        point.offload.delayed_update = delayed;
+        choices_ = {&space_.optimizer_offload(delayed), &space_.parameter_offload(zero),
+                    &space_.offload().activations};
+        if (choices_[0]->empty()) continue;
+        std::vector<ValueRegions> by_steps;
+        for (const std::int64_t steps : space_.local_steps(mesh, zero)) {
+          point.local_steps = steps;
+          by_steps.push_back({std::to_string(steps), settle_zero(point)});
+        }
+        by_delay.push_back({delayed ? "true" : "false", merge_regions("local_steps", std::move(by_steps))});
       }
-      by_zero.push_back({value_of(zero), merge_regions("local_steps", std::move(by_steps))});
+      by_zero.push_back({value_of(zero), merge_regions("delayed_update", std::move(by_delay))});
     }
     by_recomputation.push_back(
         {std::string(name_of(recomputation)), merge_regions("zero_stage", std::move(by_zero))});
@@ -94,14 +100,17 @@ const Price& TreatmentSearch::price_of(const specs::RegularPlacement& point) {
   return alike.back().price;
 }
 
-// Shares on one device grow with the index; what is to be compared must lie on one.
+// Shares on one device grow with the index; what is to be compared must lie on one. A larger share of a
+// delayed update may take less.
 std::vector<Region> TreatmentSearch::settle_zero(specs::RegularPlacement& point) {
   std::array<std::vector<Range>, 3> runs;
   for (std::size_t part = 0; part < 3; ++part) {
     const std::vector<OffloadTreatment>& choices = *choices_[part];
     for (std::size_t index = 0; index < choices.size(); ++index) {
-      const bool grows = index > 0 && (choices[index].device == choices[index - 1].device ||
-                                       choices[index - 1].device == specs::OffloadDevice::none);
+      const bool delayed = part == 0 && point.offload.delayed_update;
+      const bool grows = index > 0 && !delayed &&
+                         (choices[index].device == choices[index - 1].device ||
+                          choices[index - 1].device == specs::OffloadDevice::none);
       if (grows)
         runs[part].back().end = index + 1;
       else

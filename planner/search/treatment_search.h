@@ -30,7 +30,7 @@ class TreatmentSearch {
       : space_(space), pricer_(pricer), counts_(counts), incumbents_(incumbents) {}
 
   /// Regions that tile the treatments with this sequence parallelism; `point` has everything but
-  /// recomputation, ZeRO, offload and local steps.
+  /// recomputation, ZeRO, offload, delayed updates and local steps.
   std::vector<Region> settle(const MeshSpace& mesh, std::size_t mesh_index, specs::RegularPlacement point);
 
   /// While false, regions are settled and not written down.

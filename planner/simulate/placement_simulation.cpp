@@ -49,10 +49,12 @@ StepSimulation simulate_step(const cost_models::Estimator& estimator, const spec
   StepSimulation step;
   step.schedule = lowered_schedule(placement, seconds.micro_batches);
   step.pipeline = simulate(step.schedule, schedule_durations(seconds, step.schedule));
-  double slowest_update = 0;
-  for (const cost_models::StepEndSeconds& end : seconds.ends)
+  double slowest_update = 0, delayed = 0;
+  for (const cost_models::StepEndSeconds& end : seconds.ends) {
     slowest_update = std::max(slowest_update, end.update());
-  step.update_seconds = slowest_update + seconds.fixed;
+    delayed = std::max(delayed, end.delayed);
+  }
+  step.update_seconds = std::max(slowest_update + seconds.fixed, delayed - step.pipeline.seconds);
   return step;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "planner/space/module_treatments.h"
 #include "planner/wording/quantity.h"
 
 namespace planner {
@@ -27,6 +28,19 @@ specs::RegularPlacement candidate_of(const specs::Experiment& experiment) {
   take_first(search.schedule, candidate.schedule);
   if (candidate.schedule == specs::ScheduleKind::interleaved && search.virtual_stages.empty())
     candidate.virtual_stages = 2;
+  if (candidate.schedule == specs::ScheduleKind::interleaved) {
+    take_first(search.micro_batch_group, candidate.micro_batch_group);
+    if (candidate.micro_batch_group == candidate.pipeline) candidate.micro_batch_group = 0;
+  }
+  if (candidate.tensor > 1) {
+    for (const ModuleDegree& module : module_degrees) {
+      take_first(search.*module.restriction, candidate.modules.*module.degree);
+      if (candidate.modules.*module.degree == candidate.tensor) candidate.modules.*module.degree = 0;
+    }
+    take_first(search.output_mode, candidate.modules.output_mode);
+    if (candidate.modules.output_mode == specs::OutputLayerMode::token_parallel)
+      candidate.modules.output_tensor = 1;
+  }
   take_first(search.recomputation, candidate.recomputation);
   take_first(search.zero_stage, candidate.zero.stage);
   if (!search.sequence_parallel.empty()) candidate.sequence_parallel = search.sequence_parallel.front();

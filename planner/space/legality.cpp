@@ -182,20 +182,50 @@ MaybeRefusal Legality::micro_batch(const MeshDegrees& mesh, std::int64_t micro_b
   return restricted("micro_batch", experiment_.search.micro_batch, micro_batch);
 }
 
+MaybeRefusal Legality::micro_batch_group(const MeshDegrees& mesh, std::int64_t accumulation,
+                                         std::int64_t group) const {
+  const std::vector<std::int64_t>& named = experiment_.search.micro_batch_group;
+  if (group == 0) {
+    if (allowed(named, group) || contains(named, mesh.pipeline)) return std::nullopt;
+    return restricted("micro_batch_group", named, group);
+  }
+  if (!stack_.micro_batch_groups) return unsupported(stack_, "groups of micro-batches of its own");
+  if (group == mesh.pipeline)
+    return refuse(
+        Constraint::schedule_shape,
+        fmt::format("micro_batch_group {} is the number of pipeline ranks, which 0 stands for", group));
+  if (group > accumulation)
+    return refuse(Constraint::batch_shape,
+                  fmt::format("micro_batch_group {} of {} micro-batches", group, accumulation));
+  if (contains(named, group)) return std::nullopt;
+  return refuse(Constraint::search_restriction,
+                fmt::format("micro_batch_group = {} is not named in [search] micro_batch_group", group));
+}
+
 MaybeRefusal Legality::schedule(const MeshDegrees& mesh, std::int64_t accumulation, specs::ScheduleKind kind,
-                                std::int64_t virtual_stages) const {
+                                std::int64_t virtual_stages, std::int64_t micro_batch_group) const {
   if (mesh.pipeline == 1) {
-    if (kind == specs::ScheduleKind::one_forward_one_backward && virtual_stages == 1) return std::nullopt;
+    if (kind == specs::ScheduleKind::one_forward_one_backward && virtual_stages == 1 &&
+        micro_batch_group == 0)
+      return std::nullopt;
     return refuse(Constraint::schedule_shape, "without a pipeline the schedule is 1f1b with one stage");
   }
   if (!contains(stack_.schedules, kind))
     return unsupported(stack_, fmt::format("schedule \"{}\"", name_of(kind)));
   if (auto refusal = this->virtual_stages(mesh, virtual_stages)) return refusal;
-  if (std::string reason = specs::schedule_refusal(kind, mesh.pipeline, virtual_stages, accumulation);
+  if (std::string reason =
+          specs::schedule_refusal(kind, mesh.pipeline, virtual_stages, accumulation, micro_batch_group);
       !reason.empty())
     return refuse(Constraint::schedule_shape, std::move(reason));
+  if (kind == specs::ScheduleKind::interleaved)
+    if (auto refusal = this->micro_batch_group(mesh, accumulation, micro_batch_group)) return refusal;
   if (auto refusal = restricted_name("schedule", experiment_.search.schedule, kind)) return refusal;
   return restricted("virtual_stages", experiment_.search.virtual_stages, virtual_stages);
+}
+
+MaybeRefusal Legality::positions_over_tensor(const MeshDegrees& mesh) const {
+  return divides(experiment_.training.sequence_length / mesh.context, "positions of a rank", mesh.tensor,
+                 "tensor", Constraint::batch_shape);
 }
 
 MaybeRefusal Legality::sequence_parallel(const MeshDegrees& mesh, bool on) const {
@@ -205,9 +235,7 @@ MaybeRefusal Legality::sequence_parallel(const MeshDegrees& mesh, bool on) const
   }
   if (on) {
     if (!stack_.sequence_parallel) return unsupported(stack_, "sequence parallelism");
-    if (auto refusal = divides(experiment_.training.sequence_length / mesh.context, "positions of a rank",
-                               mesh.tensor, "tensor", Constraint::batch_shape))
-      return refusal;
+    if (auto refusal = positions_over_tensor(mesh)) return refusal;
   }
   if (allowed(experiment_.search.sequence_parallel, on)) return std::nullopt;
   return refuse(Constraint::search_restriction,
@@ -285,6 +313,23 @@ MaybeRefusal Legality::offload(const specs::StageOffload& offload, const specs::
     return refuse(Constraint::software_stack,
                   fmt::format("parameters are offloaded with ZeRO 3 alone, not {}", zero.stage));
   return std::nullopt;
+}
+
+MaybeRefusal Legality::delayed_update(const specs::StageOffload& offload) const {
+  const std::vector<bool>& named = experiment_.search.delayed_update;
+  const bool offloaded = offload.optimizer.device != specs::OffloadDevice::none;
+  if (!offload.delayed_update) {
+    if (!offloaded || allowed(named, false)) return std::nullopt;
+    return refuse(Constraint::search_restriction,
+                  "delayed_update = false is not in [search] delayed_update = [true]");
+  }
+  if (!offloaded)
+    return refuse(Constraint::software_stack,
+                  "an update can only be delayed where the optimizer is offloaded");
+  if (!stack_.delayed_update) return unsupported(stack_, "delayed update");
+  if (contains(named, true)) return std::nullopt;
+  return refuse(Constraint::search_restriction,
+                "delayed_update = true is not named in [search] delayed_update: it changes the mathematics");
 }
 
 std::vector<specs::OffloadTreatment> Legality::offload_choices(OffloadPart part) const {
@@ -386,12 +431,15 @@ MaybeRefusal Legality::placement(const specs::RegularPlacement& placement) const
                   fmt::format("micro_batch {} · accumulation {} · data {} = {}, not the batch of {}",
                               placement.micro_batch, placement.accumulation, mesh.data, replica * mesh.data,
                               experiment_.training.global_batch));
-  if (auto refusal = schedule(mesh, placement.accumulation, placement.schedule, placement.virtual_stages))
+  if (auto refusal = schedule(mesh, placement.accumulation, placement.schedule, placement.virtual_stages,
+                              placement.micro_batch_group))
     return refusal;
+  if (auto refusal = modules(mesh, placement.modules)) return refusal;
   if (auto refusal = sequence_parallel(mesh, placement.sequence_parallel)) return refusal;
   if (auto refusal = recomputation(placement.recomputation)) return refusal;
   if (auto refusal = zero(mesh, placement.zero)) return refusal;
   if (auto refusal = offload(placement.offload, placement.zero)) return refusal;
+  if (auto refusal = delayed_update(placement.offload)) return refusal;
   if (auto refusal = axis_order(mesh, placement.order)) return refusal;
   return local_steps(mesh, placement.zero, placement.local_steps);
 }

@@ -78,8 +78,10 @@ enum class OffloadPart : std::uint8_t { optimizer, parameters, activations };
 
 /// The rules, for one experiment on one software stack. A restriction of [search] binds only where its
 /// dimension has an effect: schedule and virtual stages with a pipeline, sequence parallelism with a tensor
-/// axis, ZeRO with more than one replica, its scope with ZeRO. Where a dimension has none, the placement
-/// carries the neutral value. Stages may be uneven, but where a pipeline rank holds several they are equal.
+/// axis, ZeRO with more than one replica, its scope with ZeRO, module degrees and the output layer's mode
+/// with a tensor axis, delayed updates with an optimizer that is offloaded. Where a dimension has none, the
+/// placement carries the neutral value. Stages may be uneven, but where a pipeline rank holds several they
+/// are equal.
 class Legality {
  public:
   Legality(const specs::Experiment& experiment, const specs::StackSpec& stack);
@@ -93,17 +95,24 @@ class Legality {
   MaybeRefusal groups(const MeshDegrees& mesh) const;
   MaybeRefusal micro_batch(const MeshDegrees& mesh, std::int64_t micro_batch) const;
   MaybeRefusal schedule(const MeshDegrees& mesh, std::int64_t accumulation, specs::ScheduleKind kind,
-                        std::int64_t virtual_stages) const;
+                        std::int64_t virtual_stages, std::int64_t micro_batch_group = 0) const;
+  MaybeRefusal modules(const MeshDegrees& mesh, const specs::ModuleTreatments& modules) const;
   MaybeRefusal sequence_parallel(const MeshDegrees& mesh, bool on) const;
   MaybeRefusal recomputation(specs::Recomputation mode) const;
   MaybeRefusal zero(const MeshDegrees& mesh, const specs::ZeroTreatment& zero) const;
   MaybeRefusal offload(const specs::StageOffload& offload, const specs::ZeroTreatment& zero) const;
+  MaybeRefusal delayed_update(const specs::StageOffload& offload) const;
   MaybeRefusal axis_order(const MeshDegrees& mesh, const specs::AxisOrder& order) const;
   MaybeRefusal local_steps(const MeshDegrees& mesh, const specs::ZeroTreatment& zero,
                            std::int64_t steps) const;
 
   /// The legal orders of a mesh, each way to lay out its axes above 1 once: the default first.
   std::vector<specs::AxisOrder> axis_orders(const MeshDegrees& mesh) const;
+  /// The legal treatments of the module kinds: the mesh's own degree for all first.
+  std::vector<specs::ModuleTreatments> module_choices(const MeshDegrees& mesh) const;
+  /// Micro-batches that may go round together in an interleaved schedule: those that [search] names, 0 for as
+  /// many as there are pipeline ranks; 0 alone where it names none.
+  std::vector<std::int64_t> micro_batch_groups(std::int64_t pipeline) const;
   /// The legal treatments of a part (of the parameters: under ZeRO-3), nothing first, then each device with
   /// every share, the smallest first.
   std::vector<specs::OffloadTreatment> offload_choices(OffloadPart part) const;
@@ -113,6 +122,9 @@ class Legality {
 
  private:
   MaybeRefusal virtual_stages(const MeshDegrees& mesh, std::int64_t virtual_stages) const;
+  MaybeRefusal micro_batch_group(const MeshDegrees& mesh, std::int64_t accumulation,
+                                 std::int64_t group) const;
+  MaybeRefusal positions_over_tensor(const MeshDegrees& mesh) const;
   MaybeRefusal offload_of(OffloadPart part, const specs::OffloadTreatment& treatment) const;
 
   const specs::Experiment& experiment_;

@@ -11,19 +11,6 @@ namespace {
 using specs::ModuleTreatments;
 using specs::SearchSpec;
 
-struct ModuleDegree {
-  std::string_view key;
-  std::vector<std::int64_t> SearchSpec::*restriction;
-  std::int64_t ModuleTreatments::*degree;
-};
-
-constexpr ModuleDegree module_degrees[]{
-    {"attention_tensor", &SearchSpec::attention_tensor, &ModuleTreatments::attention_tensor},
-    {"feed_forward_tensor", &SearchSpec::feed_forward_tensor, &ModuleTreatments::feed_forward_tensor},
-    {"embedding_tensor", &SearchSpec::embedding_tensor, &ModuleTreatments::embedding_tensor},
-    {"output_tensor", &SearchSpec::output_tensor, &ModuleTreatments::output_tensor},
-};
-
 void error_of_several(std::string_view key, std::size_t values, specs::Diagnostics& diagnostics) {
   diagnostics.error({}, fmt::format("search.{}: {} values; a given placement has one", key, values),
                     "keep one of them");
@@ -31,15 +18,32 @@ void error_of_several(std::string_view key, std::size_t values, specs::Diagnosti
 
 }  // namespace
 
+std::string value_of(const ModuleTreatments& modules) {
+  std::string text;
+  const auto add = [&text](std::string_view name, std::int64_t degree, specs::ReplicaWork work) {
+    if (degree == 0) return;
+    if (!text.empty()) text += '+';
+    text += fmt::format("{}/{}", name, degree);
+    if (work == specs::ReplicaWork::token_share) text += fmt::format("/{}", specs::name_of(work));
+  };
+  const bool token_parallel = modules.output_mode == specs::OutputLayerMode::token_parallel;
+  add("attention", modules.attention_tensor, modules.attention_work);
+  add("feed-forward", modules.feed_forward_tensor, modules.feed_forward_work);
+  add("embedding", modules.embedding_tensor, modules.embedding_work);
+  if (!token_parallel) add("output", modules.output_tensor, specs::ReplicaWork::redundant);
+  if (token_parallel) text += text.empty() ? "output/token-parallel" : "+output/token-parallel";
+  return text.empty() ? "own" : text;
+}
+
 bool restricts_modules(const SearchSpec& search) {
   for (const ModuleDegree& module : module_degrees)
     if (!(search.*module.restriction).empty()) return true;
   return !search.output_mode.empty();
 }
 
-SearchSpec without_module_restrictions(SearchSpec search) {
-  for (const ModuleDegree& module : module_degrees) (search.*module.restriction).clear();
-  search.output_mode.clear();
+SearchSpec without_module_treatments(SearchSpec search) {
+  for (const ModuleDegree& module : module_degrees) search.*module.restriction = {0};
+  search.output_mode = {specs::OutputLayerMode::vocabulary_parallel};
   return search;
 }
 

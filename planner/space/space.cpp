@@ -80,7 +80,10 @@ Space::Space(const specs::Experiment& experiment, const specs::StackSpec& stack)
     if (!legality_.recomputation(mode)) recomputations_.push_back(mode);
   for (const std::int64_t steps : experiment.search.local_steps)
     if (!legality_.local_steps({.data = 2}, {}, steps)) local_steps_.push_back(steps);
-  offload_.optimizer = legality_.offload_choices(OffloadPart::optimizer);
+  for (const OffloadTreatment& optimizer : legality_.offload_choices(OffloadPart::optimizer))
+    for (const bool delayed : {false, true})
+      if (!legality_.delayed_update({.optimizer = optimizer, .delayed_update = delayed}))
+        (delayed ? offload_.delayed_optimizer : offload_.optimizer).push_back(optimizer);
   offload_.parameters = legality_.offload_choices(OffloadPart::parameters);
   offload_.activations = legality_.offload_choices(OffloadPart::activations);
   if (!offload_.parameters.empty() && offload_.parameters.front() == OffloadTreatment{})
@@ -124,13 +127,14 @@ std::uint64_t Space::treatments_of_one_kind(const MeshSpace& mesh) const {
   std::uint64_t parameters = 0;
   for (const specs::ZeroTreatment& zero : zeros(mesh))
     parameters += parameter_offload(zero).size() * local_steps(mesh, zero).size();
-  return parameters * offload_.optimizer.size() * offload_.activations.size();
+  return parameters * (offload_.optimizer.size() + offload_.delayed_optimizer.size()) *
+         offload_.activations.size();
 }
 
 std::uint64_t Space::outer_points(const MeshSpace& mesh) const {
   std::uint64_t pairs = 0;
   for (const BatchChoice& batch : batches(mesh)) pairs += schedules(batch).size();
-  return pairs * mesh.sequence_parallel.size() * recomputations_.size() * treatments_of_one_kind(mesh);
+  return pairs * kinds(mesh) * recomputations_.size() * treatments_of_one_kind(mesh);
 }
 
 std::uint64_t Space::outer_points() const {
@@ -192,6 +196,7 @@ void Space::add_mesh(const MeshDegrees& mesh) {
     if (!legality_.sequence_parallel(mesh, on)) space.sequence_parallel.push_back(on);
   space.batches = batch_list(mesh);
   space.zeros = zero_list(mesh);
+  space.modules = module_list(mesh);
   if (outer_points(space) == 0) return;
   for (const specs::AxisOrder& order : legality_.axis_orders(mesh)) {
     space.order = order;
@@ -216,21 +221,35 @@ std::size_t Space::batch_list(const MeshDegrees& mesh) {
 std::size_t Space::schedule_list(const MeshDegrees& mesh, std::int64_t accumulation) {
   // DualPipe alone asks for a number of micro-batches: two a pipeline rank.
   const bool long_enough = accumulation >= 2 * mesh.pipeline;
+  std::int64_t groups = 0;
+  for (const std::int64_t group : experiment_.search.micro_batch_group) groups += group <= accumulation;
   const auto [found, added] =
-      schedule_index_.try_emplace({mesh.pipeline, long_enough}, schedule_lists_.size());
+      schedule_index_.try_emplace({mesh.pipeline, long_enough, groups}, schedule_lists_.size());
   if (!added) return found->second;
   std::vector<ScheduleChoice> legal;
   if (mesh.pipeline == 1) {
     legal.push_back({});
   } else {
     const std::int64_t layers = specs::block_count(experiment_.model);
+    const auto groups_of = [&](specs::ScheduleKind kind, std::int64_t pipeline) {
+      return kind == specs::ScheduleKind::interleaved ? legality_.micro_batch_groups(pipeline)
+                                                      : std::vector<std::int64_t>{0};
+    };
     for (const specs::ScheduleKind kind : stack_.schedules) {
       const auto [first, last] = virtual_stage_range(kind, layers / mesh.pipeline);
       for (std::int64_t stages = first; stages <= last; ++stages)
-        if (!legality_.schedule(mesh, accumulation, kind, stages)) legal.push_back({kind, stages});
+        for (const std::int64_t group : groups_of(kind, mesh.pipeline))
+          if (!legality_.schedule(mesh, accumulation, kind, stages, group))
+            legal.push_back({kind, stages, group});
     }
   }
   schedule_lists_.push_back(std::move(legal));
+  return found->second;
+}
+
+std::size_t Space::module_list(const MeshDegrees& mesh) {
+  const auto [found, added] = module_index_.try_emplace({mesh.tensor, mesh.context}, module_lists_.size());
+  if (added) module_lists_.push_back(legality_.module_choices(mesh));
   return found->second;
 }
 

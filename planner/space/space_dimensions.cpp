@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/space/module_treatments.h"
 #include "planner/space/space.h"
 
 namespace planner {
@@ -46,7 +47,10 @@ Dimension names(std::string name, const std::set<Enum>& found, Rule&& rule) {
 
 struct Occurring {
   std::set<std::int64_t> tensor, context, pipeline, data, expert, expert_tensor, micro_batch, virtual_stages,
-      zero_stage, local_steps;
+      zero_stage, local_steps, micro_batch_group;
+  std::array<std::set<std::int64_t>, module_degrees.size()> module_tensor;
+  std::set<specs::OutputLayerMode> output_mode;
+  std::set<bool> delayed_update;
   std::set<std::string> axis_order;
   std::set<std::int64_t> offload_eighths;
   std::set<specs::ScheduleKind> schedule;
@@ -61,6 +65,9 @@ struct Occurring {
     for (const specs::Recomputation mode : space.recomputations()) recomputation.insert(mode);
     const OffloadChoices& choices = space.offload();
     add(choices.optimizer, offload_optimizer);
+    add(choices.delayed_optimizer, offload_optimizer);
+    if (!choices.optimizer.empty()) delayed_update.insert(false);
+    if (!choices.delayed_optimizer.empty()) delayed_update.insert(true);
     add(choices.activations, offload_activations);
     if (zero_stage.contains(3)) add(choices.parameters, offload_parameters);
     if (zero_stage.empty() || *zero_stage.begin() < 3) offload_parameters.insert(specs::OffloadDevice::none);
@@ -76,11 +83,20 @@ struct Occurring {
     expert_tensor.insert(mesh.mesh.expert_tensor);
     axis_order.insert(specs::to_string(mesh.order));
     sequence_parallel.insert(mesh.sequence_parallel.begin(), mesh.sequence_parallel.end());
+    for (const specs::ModuleTreatments& modules : space.modules(mesh)) {
+      output_mode.insert(modules.output_mode);
+      const bool token_parallel = modules.output_mode == specs::OutputLayerMode::token_parallel;
+      for (std::size_t module = 0; module < module_degrees.size(); ++module)
+        if (!token_parallel || module_degrees[module].degree != &specs::ModuleTreatments::output_tensor)
+          module_tensor[module].insert(modules.*module_degrees[module].degree);
+    }
     for (const BatchChoice& batch : space.batches(mesh)) {
       micro_batch.insert(batch.micro_batch);
       for (const ScheduleChoice& choice : space.schedules(batch)) {
         schedule.insert(choice.kind);
         virtual_stages.insert(choice.virtual_stages);
+        if (choice.kind == specs::ScheduleKind::interleaved)
+          micro_batch_group.insert(choice.micro_batch_group);
       }
     }
     for (const specs::ZeroTreatment& zero : space.zeros(mesh)) {
@@ -96,6 +112,28 @@ struct Occurring {
     }
   }
 };
+
+// With a tensor axis. 0 is the mesh's own degree.
+void add_module_dimensions(const Legality& legality, const Occurring& found,
+                           std::vector<Dimension>& dimensions) {
+  const std::int64_t tensor = found.tensor.empty() ? 1 : *found.tensor.rbegin();
+  if (tensor == 1) return;
+  const MeshDegrees mesh{.tensor = tensor};
+  for (std::size_t module = 0; module < module_degrees.size(); ++module) {
+    dimensions.push_back(degrees(std::string(module_degrees[module].key), found.module_tensor[module]));
+    specs::ModuleTreatments whole;
+    whole.*module_degrees[module].degree = 1;
+    if (found.module_tensor[module].contains(1)) continue;
+    if (const MaybeRefusal refusal = legality.modules(mesh, whole))
+      dimensions.back().excluded.push_back("1: " + refusal->equation);
+  }
+  dimensions.push_back(names("output_mode", found.output_mode, [&](specs::OutputLayerMode mode) {
+    specs::ModuleTreatments treated;
+    treated.output_mode = mode;
+    if (mode == specs::OutputLayerMode::token_parallel) treated.output_tensor = 1;
+    return legality.modules(mesh, treated);
+  }));
+}
 
 }  // namespace
 
@@ -130,6 +168,8 @@ std::vector<Dimension> Space::dimensions() const {
     return legality_.schedule(every_axis, many_micro_batches, kind, one_stage ? 1 : 2);
   }));
   dimensions.push_back(degrees("virtual_stages", found.virtual_stages));
+  if (found.micro_batch_group.size() > 1 || found.micro_batch_group.count(0) == 0)
+    dimensions.push_back(degrees("micro_batch_group", found.micro_batch_group));
 
   Dimension sequence_parallel{"sequence_parallel", {}, {}};
   for (const bool on : {false, true}) {
@@ -140,6 +180,7 @@ std::vector<Dimension> Space::dimensions() const {
       sequence_parallel.excluded.push_back(name + ": " + refusal->equation);
   }
   dimensions.push_back(std::move(sequence_parallel));
+  add_module_dimensions(legality_, found, dimensions);
   dimensions.push_back(names("recomputation", found.recomputation,
                              [&](specs::Recomputation mode) { return legality_.recomputation(mode); }));
 
@@ -164,6 +205,11 @@ std::vector<Dimension> Space::dimensions() const {
   offload("offload_parameters", found.offload_parameters, &specs::StageOffload::parameters);
   offload("offload_activations", found.offload_activations, &specs::StageOffload::activations);
   if (!found.offload_eighths.empty()) dimensions.push_back(degrees("offload_eighths", found.offload_eighths));
+  if (found.delayed_update.contains(true)) {
+    Dimension delayed{"delayed_update", {}, {}};
+    for (const bool on : found.delayed_update) delayed.values.emplace_back(on ? "true" : "false");
+    dimensions.push_back(std::move(delayed));
+  }
   dimensions.push_back({"axis_order", {found.axis_order.begin(), found.axis_order.end()}, {}});
   dimensions.push_back(degrees("local_steps", found.local_steps));
   return dimensions;

@@ -103,12 +103,12 @@ void WrittenOutSpace::add_meshes(std::int64_t tensor, std::int64_t context, std:
 }
 
 void WrittenOutSpace::add_orders(WrittenOutMesh mesh) {
-  if (mesh.micro_batches.empty() || sequence_parallel(mesh.corner).empty() || recomputations().empty())
+  if (mesh.micro_batches.empty() || sequence_parallel(mesh.corner).empty() || recomputations().empty() ||
+      modules(mesh.corner).empty())
     return;
   bool treated = false;
   for (const ZeroTreatment& zero : zeros(mesh.corner))
-    treated |= !offload(OffloadedPart::optimizer, zero).empty() &&
-               !offload(OffloadedPart::parameters, zero).empty() &&
+    treated |= updates(zero) && !offload(OffloadedPart::parameters, zero).empty() &&
                !offload(OffloadedPart::activations, zero).empty() && !local_steps(mesh.corner, zero).empty();
   if (!treated) return;
   std::vector<std::string> seen;
@@ -121,6 +121,13 @@ void WrittenOutSpace::add_orders(WrittenOutMesh mesh) {
     mesh.corner.order = specs::axis_order_from(order).value_or(specs::default_axis_order);
     meshes_.push_back(mesh);
   }
+}
+
+/// Whether the optimizer may be anywhere.
+bool WrittenOutSpace::updates(const ZeroTreatment& zero) const {
+  const std::vector<OffloadTreatment> places = offload(OffloadedPart::optimizer, zero);
+  return std::any_of(places.begin(), places.end(),
+                     [&](const OffloadTreatment& place) { return !delayed_updates(place).empty(); });
 }
 
 bool WrittenOutSpace::experts_allowed(const RegularPlacement& mesh) const {
@@ -158,7 +165,7 @@ bool WrittenOutSpace::shape_allowed(const RegularPlacement& mesh) const {
 
 std::vector<WrittenOutSchedule> WrittenOutSpace::schedules(std::int64_t pipeline,
                                                            std::int64_t accumulation) const {
-  if (pipeline == 1) return {{ScheduleKind::one_forward_one_backward, 1}};
+  if (pipeline == 1) return {{}};
   std::vector<WrittenOutSchedule> allowed;
   for (const auto& [kind, name] : specs::EnumNames<ScheduleKind>::names)
     for (std::int64_t stages = 1; stages * pipeline <= layers_; ++stages) {
@@ -167,11 +174,84 @@ std::vector<WrittenOutSchedule> WrittenOutSpace::schedules(std::int64_t pipeline
         continue;
       const bool uneven = layers_ % (pipeline * stages) != 0;
       if (uneven && (stages > 1 || !search_.uneven_stages || !stack_.uneven_stages)) continue;
-      if (among(stack_.schedules, kind) && wanted(search_.schedule, kind) &&
-          wanted(search_.virtual_stages, stages) &&
-          specs::schedule_refusal(kind, pipeline, stages, accumulation).empty())
-        allowed.emplace_back(kind, stages);
+      if (!among(stack_.schedules, kind) || !wanted(search_.schedule, kind) ||
+          !wanted(search_.virtual_stages, stages))
+        continue;
+      for (std::int64_t group = 0; group <= accumulation; ++group)
+        if (group_allowed(kind, pipeline, group) &&
+            specs::schedule_refusal(kind, pipeline, stages, accumulation, group).empty())
+          allowed.push_back({kind, stages, group});
     }
+  return allowed;
+}
+
+std::int64_t WrittenOutSpace::largest_group() const {
+  std::int64_t largest = 0;
+  for (const std::int64_t group : search_.micro_batch_group) largest = std::max(largest, group);
+  return largest;
+}
+
+/// Groups of micro-batches are those that [search] names; as many as there are pipeline ranks are 0.
+bool WrittenOutSpace::group_allowed(ScheduleKind kind, std::int64_t pipeline, std::int64_t group) const {
+  const std::vector<std::int64_t>& named = search_.micro_batch_group;
+  if (group == 0) return kind != ScheduleKind::interleaved || wanted(named, group) || among(named, pipeline);
+  return kind == ScheduleKind::interleaved && stack_.micro_batch_groups && group != pipeline &&
+         among(named, group);
+}
+
+const std::vector<specs::ModuleTreatments>& WrittenOutSpace::modules(const RegularPlacement& mesh) const {
+  const auto [found, added] = modules_.try_emplace({mesh.tensor, mesh.context});
+  if (added) found->second = judged_modules(mesh);
+  return found->second;
+}
+
+// Every degree of every module, judged one by one.
+std::vector<specs::ModuleTreatments> WrittenOutSpace::judged_modules(const RegularPlacement& mesh) const {
+  using specs::OutputLayerMode;
+  using specs::ReplicaWork;
+  if (mesh.tensor == 1) return {specs::ModuleTreatments{}};
+  const bool divides = experiment_.training.sequence_length / mesh.context % mesh.tensor == 0;
+  const auto named = [&](const std::vector<std::int64_t>& restriction, std::int64_t degree) {
+    return wanted(restriction, degree) || (degree == 0 && among(restriction, mesh.tensor));
+  };
+  std::vector<std::pair<std::int64_t, ReplicaWork>> copies{{0, ReplicaWork::redundant}};
+  for (std::int64_t degree = 1; degree < mesh.tensor; ++degree) {
+    if (mesh.tensor % degree != 0 || !stack_.module_tensor_degrees) continue;
+    copies.emplace_back(degree, ReplicaWork::redundant);
+    if (divides) copies.emplace_back(degree, ReplicaWork::token_share);
+  }
+  std::vector<specs::ModuleTreatments> allowed;
+  for (const auto& [attention, attention_work] : copies)
+    for (const auto& [feed_forward, feed_forward_work] : copies)
+      for (const auto& [embedding, embedding_work] : copies)
+        for (const auto& [output, output_work] : copies)
+          for (const auto& [mode, name] : specs::EnumNames<OutputLayerMode>::names) {
+            const bool shared = mode == OutputLayerMode::token_parallel;
+            // A shared output layer has one choice, which stands at degree 0 here.
+            const std::int64_t of_output = shared ? 1 : output;
+            if (attention_work != ReplicaWork::redundant || output_work != ReplicaWork::redundant ||
+                (shared && (output != 0 || !divides || !among(stack_.output_modes, mode))))
+              continue;
+            const specs::AttentionSpec& heads = experiment_.model.attention;
+            if (attention > 0 && !heads.latent && heads.kv_heads % attention != 0 &&
+                attention % heads.kv_heads != 0)
+              continue;
+            if (experiment_.model.tied_embeddings && embedding != 0) continue;
+            if (named(search_.attention_tensor, attention) &&
+                named(search_.feed_forward_tensor, feed_forward) &&
+                named(search_.embedding_tensor, embedding) && named(search_.output_tensor, of_output) &&
+                wanted(search_.output_mode, mode))
+              allowed.push_back({attention, feed_forward, embedding, of_output, attention_work,
+                                 feed_forward_work, embedding_work, mode});
+          }
+  return allowed;
+}
+
+std::vector<bool> WrittenOutSpace::delayed_updates(const OffloadTreatment& optimizer) const {
+  if (optimizer.device == OffloadDevice::none) return {false};
+  std::vector<bool> allowed;
+  if (wanted(search_.delayed_update, false)) allowed.push_back(false);
+  if (among(search_.delayed_update, true) && stack_.delayed_update) allowed.push_back(true);
   return allowed;
 }
 

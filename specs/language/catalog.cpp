@@ -211,4 +211,20 @@ Result<StackSpec> catalog_stack(std::string_view name) {
   return result;
 }
 
+Result<StackSpec> stack_of(const TrainingSpec& training) {
+  Result<StackSpec> stack = catalog_stack(training.stack);
+  if (!stack) return stack;
+  const auto has = [&training](std::string_view feature) {
+    return std::find(training.stack_features.begin(), training.stack_features.end(), feature) !=
+           training.stack_features.end();
+  };
+  if (has("module_tensor_degrees")) stack->module_tensor_degrees = true;
+  if (has("cuts_inside_layers")) stack->uneven_stages = stack->cuts_inside_layers = true;
+  auto& modes = stack->output_modes;
+  constexpr OutputLayerMode shared = OutputLayerMode::token_parallel;
+  if (has("token_parallel_output") && std::find(modes.begin(), modes.end(), shared) == modes.end())
+    modes.push_back(shared);
+  return stack;
+}
+
 }  // namespace specs

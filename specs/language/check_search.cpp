@@ -168,7 +168,7 @@ void check_zero_with_pipeline(const Experiment& experiment, const StackSpec& sta
 }
 
 void check_stack(const Experiment& experiment, CheckReport& report) {
-  const Result<StackSpec> stack = catalog_stack(experiment.training.stack);
+  const Result<StackSpec> stack = stack_of(experiment.training);
   if (!stack) return;
   const SearchSpec& search = experiment.search;
   const std::string& name = stack->name;

@@ -72,7 +72,7 @@ struct EnumNames<NetworkKind> {
 /// One level of switches, from the leaves up.
 struct NetworkLevel {
   std::int64_t nodes = 0;       ///< nodes under one switch group of this level; 0: all
-  double oversubscription = 1;  ///< of the links that leave the group
+  double oversubscription = 1;  ///< of the links by which what is below reaches this level
   double latency_seconds = 0;   ///< added by crossing this level
   bool operator==(const NetworkLevel&) const = default;
 };

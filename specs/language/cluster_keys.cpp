@@ -53,8 +53,8 @@ void visit_listed_group(KeyVisitor& visitor, ClusterGroup& group) {
 
 void visit_level(KeyVisitor& visitor, NetworkLevel& level) {
   visitor.integer({"nodes", "under one switch group of this level; 0: all"}, level.nodes, {0, most_nodes});
-  visitor.number({"oversubscription", "of the links that leave the group"}, level.oversubscription,
-                 {1, 1000});
+  visitor.number({"oversubscription", "of the links by which the level below reaches this one"},
+                 level.oversubscription, {1, 1000});
   visitor.quantity({"latency", "added by crossing this level"}, level.latency_seconds, Unit::seconds, {0, 1});
 }
 

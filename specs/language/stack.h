@@ -27,6 +27,7 @@ struct StackSpec {
   std::vector<std::string> axis_orders{
       "tp-cp-dp-pp"};                         ///< in which its ranks may fill the mesh; the default first
   std::vector<OutputLayerMode> output_modes;  ///< with a tensor degree above 1
+  bool module_tensor_degrees = false;  ///< attention, FFN, tables may each have a tensor degree of their own
   std::vector<OffloadDevice> optimizer_offload;
   std::vector<OffloadDevice> parameter_offload;
   std::vector<OffloadDevice> activation_offload;
@@ -37,6 +38,9 @@ struct StackSpec {
   bool expert_tensor_parallel = false;
   bool uneven_stages = false;       ///< stages may hold unequal numbers of layers
   bool cuts_inside_layers = false;  ///< a cut may fall between an attention and its FFN
+  bool micro_batch_groups =
+      false;                    ///< interleaved schedules with more micro-batches a round than pipeline ranks
+  bool delayed_update = false;  ///< an offloaded update may end during the next step
   bool local_steps = false;
   bool cpu_devices = false;                  ///< runs on generation "cpu"
   bool overlaps_gradient_reduction = false;  ///< the data-parallel reduction runs during the backward pass

@@ -18,6 +18,8 @@ void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
       {"axis_orders", "in which its ranks may fill the mesh, innermost axis first; the default first"},
       stack.axis_orders);
   visitor.choice_list({"output_modes", "of the output layer over the tensor axis"}, stack.output_modes);
+  visitor.flag({"module_tensor_degrees", "attention, FFN, embedding and output layer may each have one"},
+               stack.module_tensor_degrees);
   visitor.choice_list({"optimizer_offload", "devices"}, stack.optimizer_offload);
   visitor.choice_list({"parameter_offload", "devices"}, stack.parameter_offload);
   visitor.choice_list({"activation_offload", "devices"}, stack.activation_offload);
@@ -29,6 +31,9 @@ void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
   visitor.flag({"uneven_stages", "stages may hold unequal numbers of layers"}, stack.uneven_stages);
   visitor.flag({"cuts_inside_layers", "a cut may fall between an attention and its FFN"},
                stack.cuts_inside_layers);
+  visitor.flag({"micro_batch_groups", "interleaved: more micro-batches a round than pipeline ranks"},
+               stack.micro_batch_groups);
+  visitor.flag({"delayed_update", "an offloaded update may end during the next step"}, stack.delayed_update);
   visitor.flag({"local_steps", "it has"}, stack.local_steps);
   visitor.flag({"cpu_devices", "it runs on CPUs"}, stack.cpu_devices);
   visitor.flag({"overlaps_gradient_reduction", "with the backward pass"}, stack.overlaps_gradient_reduction);

@@ -91,6 +91,7 @@ Placement regular_placement(const RegularPlacement& regular, std::int64_t layers
                       .accumulation = regular.accumulation,
                       .schedule = regular.schedule,
                       .virtual_stages = regular.virtual_stages,
+                      .micro_batch_group = regular.micro_batch_group,
                       .sequence_parallel = regular.sequence_parallel,
                       .local_steps = regular.local_steps,
                       .buckets = regular.buckets,
@@ -114,6 +115,7 @@ Placement regular_placement(const RegularPlacement& regular, std::int64_t layers
                   .order = regular.order,
                   .context_mode = regular.context_mode};
     stage.units = even_units(index, stages, layers);
+    stage.modules = regular.modules;
     const std::int64_t touched = layers_touched(stage.units, layers);
     if (regular.recomputation != Recomputation::none && touched > 0)
       stage.recomputation = {
@@ -138,10 +140,12 @@ std::optional<RegularPlacement> as_regular(const Placement& placement, std::int6
                                  .expert = first.mesh.expert,
                                  .expert_tensor = first.mesh.expert_tensor,
                                  .order = first.mesh.order,
+                                 .modules = first.modules,
                                  .micro_batch = placement.micro_batch,
                                  .accumulation = placement.accumulation,
                                  .schedule = placement.schedule,
                                  .virtual_stages = placement.virtual_stages,
+                                 .micro_batch_group = placement.micro_batch_group,
                                  .sequence_parallel = placement.sequence_parallel,
                                  .recomputation = recomputed.mode,
                                  .recomputed_modules = recomputed.modules,

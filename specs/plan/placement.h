@@ -133,7 +133,9 @@ struct ZeroTreatment {
   std::int64_t stage = 0;  ///< 0 nothing sharded, 1 optimizer states, 2 + gradients, 3 + parameters
   ShardScope scope = ShardScope::world;
   std::int64_t shard_ranks = 0;  ///< ranks a shard group has; 0: as the scope says
-  std::int64_t kept_units = 0;   ///< stage 3: the last n units stay gathered from forward to backward
+  /// Stage 3: of the units that a rank uses, the last n of the forward pass, which the backward pass uses
+  /// first, are not dropped in between.
+  std::int64_t kept_units = 0;
   bool operator==(const ZeroTreatment&) const = default;
 };
 
@@ -178,7 +180,8 @@ struct ReplicaShare {
 /// Pure functions of the placement and the model; part of the point, since they change its price.
 struct BucketSizes {
   std::int64_t gradient_bucket_bytes = 0;  ///< 0: one bucket of everything
-  std::int64_t gather_bucket_bytes = 0;
+  std::int64_t gather_bucket_bytes =
+      0;  ///< of updated parameters, after the step; 0: one bucket of everything
   std::int64_t minimum_message_bytes = 131072;  ///< smaller tensors never travel alone
   std::int64_t prefetch_units = 1;              ///< ZeRO-3: units gathered ahead of use
   bool operator==(const BucketSizes&) const = default;
@@ -220,10 +223,12 @@ struct RegularPlacement {
   std::int64_t expert = 1;
   std::int64_t expert_tensor = 1;
   AxisOrder order = default_axis_order;
+  ModuleTreatments modules;
   std::int64_t micro_batch = 1;
   std::int64_t accumulation = 1;
   ScheduleKind schedule = ScheduleKind::one_forward_one_backward;
   std::int64_t virtual_stages = 1;
+  std::int64_t micro_batch_group = 0;
   bool sequence_parallel = false;
   Recomputation recomputation = Recomputation::none;
   std::uint32_t recomputed_modules = 0;

@@ -54,7 +54,7 @@ TEST(Memory, SelectiveRecomputationSavesWhatFlashAttentionNeverKept) {
   const auto kept = [&](specs::AttentionImplementation attention) {
     run.training.attention = attention;
     const CostInputs inputs = make_cost_inputs(run, stack_profile(run.training), ConstantTable::built_in());
-    return layer_activations(inputs, 1, 1, 1);
+    return layer_activations(inputs, {}, 1, 1);
   };
   const LayerActivations unfused = kept(specs::AttentionImplementation::unfused);
   const double all = unfused.attention + unfused.feed_forward;
@@ -69,7 +69,7 @@ TEST(Memory, SelectiveRecomputationSavesWhatFlashAttentionNeverKept) {
 TEST(Memory, LlamaLayerKeepsSixteenHiddenAndSixInnerElements) {
   specs::Experiment run = experiment(llama(32, 4096, 32, 32, 11008, 32000), 1, 2, 4096);
   const CostInputs inputs = make_cost_inputs(run, stack_profile(run.training), ConstantTable::built_in());
-  const LayerActivations layer = layer_activations(inputs, 1, 1, 1);
+  const LayerActivations layer = layer_activations(inputs, {}, 1, 1);
   const double tokens = 2 * 4096;
   EXPECT_NEAR((layer.attention + layer.feed_forward) * tokens, 1'077'936'128, 0.01 * 1'077'936'128);
   EXPECT_NEAR(layer.layer_input * tokens, 2.0 * 4096 * tokens, 1);

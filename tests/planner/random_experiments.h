@@ -20,7 +20,7 @@ class RandomExperiments {
     for (;;) {
       const specs::Experiment experiment = any();
       if (specs::check_experiment(experiment).has_errors()) continue;
-      const auto stack = specs::catalog_stack(experiment.training.stack);
+      const auto stack = specs::stack_of(experiment.training);
       const std::uint64_t points = Space(experiment, *stack).outer_points();
       if (points >= 1 && points <= most) return experiment;
     }
@@ -58,6 +58,7 @@ class RandomExperiments {
     const auto stack = specs::catalog_stack(training.stack);
     training.attention = stack->attention.front();
     restrict(experiment.search);
+    if (sometimes(3)) treat_modules(experiment);
     return experiment;
   }
 
@@ -94,6 +95,20 @@ class RandomExperiments {
     if (sometimes(8)) search.tensor = {1, 2};
     if (sometimes(6)) search.idle_nodes = 1;
     if (sometimes(6)) search.local_steps = {1, 4};
+    if (sometimes(4)) search.micro_batch_group = {0, pick({2, 3, 4, 6})};
+    if (sometimes(4)) search.delayed_update = {false, true};
+  }
+
+  /// One or two module kinds may have degrees of their own.
+  void treat_modules(specs::Experiment& experiment) {
+    experiment.training.stack_features = {"module_tensor_degrees", "token_parallel_output"};
+    specs::SearchSpec& search = experiment.search;
+    if (!sometimes(3)) search.attention_tensor = {0};
+    if (!sometimes(3)) search.feed_forward_tensor = {0, 1};
+    if (!sometimes(4)) search.embedding_tensor = {0};
+    if (!sometimes(4)) search.output_tensor = {0, 1};
+    if (sometimes(3)) search.output_mode = {specs::OutputLayerMode::token_parallel};
+    if (sometimes(2)) search.offload_optimizer = {specs::OffloadDevice::none};
   }
 
   std::mt19937 random_;

@@ -30,13 +30,15 @@ void price(const PublishedRun& run, MemoryPoint& point) {
   const cost_models::JobShape job = cost_models::job_shape(inputs, run.placement);
   const cost_models::ShardKey shards = cost_models::shard_key(run.placement);
   const bool bare = inputs.profile.options.layers_only;
+  const cost_models::ModuleSplit split =
+      cost_models::module_split(inputs.model, run.placement.modules, run.placement.tensor);
   for (const cost_models::RankRun& each : run.cut.ranks)
     for (std::int64_t rank = each.first_rank; rank < each.first_rank + each.ranks; ++rank) {
       cost_models::UnitCounts counts = each.counts;
       if (bare) counts.embedding = counts.output = false;
       const cost_models::RankMemory memory = cost_models::rank_memory(
-          inputs, cost_models::rank_load(job, costs, counts, shards, rank, run.placement.tensor,
-                                         inputs.model.tied_embeddings));
+          inputs,
+          cost_models::rank_load(job, costs, counts, shards, rank, split, inputs.model.tied_embeddings));
       point.predicted_gib = std::max(point.predicted_gib, in_the_sense_of(point.kind, memory) / gib);
       point.total_gib = std::max(point.total_gib, memory.total() / gib);
       point.allocated_mib_by_stage.push_back(memory.allocated() / mib);

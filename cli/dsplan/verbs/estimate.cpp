@@ -76,12 +76,13 @@ bool print_price(const specs::Result<planner::PricedPlan>& priced, const Estimat
   return true;
 }
 
-/// The best completion of what is given; treatments of single modules and cuts before FFNs are laid over it,
-/// since the search does not choose them.
+/// The best completion of what is given; treatments of single modules and cuts before FFNs that are asked for
+/// are laid over it, whether the stack can run them or not.
 specs::Result<planner::PricedPlan> price_given(specs::Experiment experiment, bool cut_before_ffn) {
   const specs::SearchSpec asked = experiment.search;
-  experiment.search = planner::without_module_restrictions(asked);
+  if (planner::restricts_modules(asked)) experiment.search = planner::without_module_treatments(asked);
   auto priced = planner::price_best_completion(experiment);
+  experiment.search = asked;
   if (!priced || (!planner::restricts_modules(asked) && !cut_before_ffn)) return priced;
   auto placement = planner::with_module_treatments(priced->plan.placement, asked);
   if (!placement) return {std::nullopt, placement.diagnostics};

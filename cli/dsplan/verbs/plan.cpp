@@ -28,7 +28,7 @@ struct PlanOptions {
 
 bool show_space(const specs::Experiment& experiment, Invocation& invocation) {
   specs::Diagnostics diagnostics = planner::unplannable(experiment);
-  const auto stack = specs::catalog_stack(experiment.training.stack);
+  const auto stack = specs::stack_of(experiment.training);
   diagnostics.append(stack.diagnostics);
   if (diagnostics.has_errors()) return invocation.refuse(diagnostics);
   const planner::Space space(experiment, *stack);

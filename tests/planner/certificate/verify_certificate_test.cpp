@@ -69,7 +69,7 @@ struct Smallest {
 };
 
 Smallest smallest_in(const specs::Plan& plan, const specs::CertificateRegion& region) {
-  const auto stack = specs::catalog_stack(plan.inputs.training.stack);
+  const auto stack = specs::stack_of(plan.inputs.training);
   const WrittenOutSpace space(plan.inputs, *stack);
   const cost_models::Estimator estimator(plan.inputs);
   Smallest smallest;

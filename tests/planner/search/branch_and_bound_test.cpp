@@ -16,7 +16,7 @@ using testing::RandomExperiments;
 struct Searched {
   explicit Searched(const specs::Experiment& inputs)
       : experiment(inputs),
-        stack(*specs::catalog_stack(inputs.training.stack)),
+        stack(*specs::stack_of(inputs.training)),
         estimator(experiment),
         pricer(experiment, estimator),
         space(experiment, stack) {}
@@ -107,7 +107,7 @@ TEST(LowerBounds, NoMemberIsBelowTheBoundsOfItsRegion) {
     for_each_price(searched, [&](const MeshSpace& mesh, const BatchChoice& batch,
                                  const specs::RegularPlacement& point, const Price& price) {
       const MeshBounds& bound = bounds.at(&mesh);
-      const auto work = bound.work(batch, point.sequence_parallel);
+      const auto work = bound.work(batch, point.sequence_parallel, point.modules);
       ASSERT_LE(bound.step_seconds(batch, {point.schedule, point.virtual_stages}, work),
                 price.step_seconds * (1 + 1e-12))
           << named(searched.experiment) << ": " << describe(mesh.mesh) << ", "

@@ -28,7 +28,8 @@ TEST(ModuleTreatments, AreLaidOverEveryStageInTheirCanonicalForm) {
   search.feed_forward_tensor = {2};
   search.output_mode = {specs::OutputLayerMode::token_parallel};
   EXPECT_TRUE(restricts_modules(search));
-  EXPECT_FALSE(restricts_modules(without_module_restrictions(search)));
+  EXPECT_EQ(without_module_treatments(search).output_mode,
+            std::vector{specs::OutputLayerMode::vocabulary_parallel});
   const auto treated = with_module_treatments(plan.placement, search);
   ASSERT_TRUE(treated.ok());
   for (const specs::PipelineStage& stage : treated->stages) {
