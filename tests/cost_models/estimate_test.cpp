@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "cost_models/parameters.h"
+#include "cost_models/rank_price.h"
 #include "tests/cost_models/model_fixtures.h"
 
 namespace cost_models {
@@ -202,6 +203,96 @@ TEST(Estimate, TellsThatAStackWithoutConstantsIsPricedWithTheNearest) {
   const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
   EXPECT_TRUE(Estimator(experiment(model, 1, 8, 2048, "nemo")).profile().exact);
   EXPECT_FALSE(Estimator(experiment(model, 1, 8, 2048, "colossal-ai")).profile().exact);
+}
+
+specs::RegularPlacement of_tensor_8() {
+  specs::RegularPlacement placement;
+  placement.tensor = 8;
+  placement.pipeline = 8;
+  placement.data = 2;
+  placement.accumulation = 64;
+  placement.sequence_parallel = true;
+  return placement;
+}
+
+TEST(ModuleTreatments, CopiesThatShareTheTokensWorkAsFastAsTheAxisAndKeepEightTimesTheWeights) {
+  const Estimator estimator(experiment(gpt(96, 12288, 96, 51200, 2048), 128, 128, 2048, "megatron-core"));
+  specs::RegularPlacement placement = of_tensor_8();
+  const LayerCosts whole = estimator.layer(layer_key(placement));
+  placement.modules.feed_forward_tensor = 1;
+  const LayerCosts redundant = estimator.layer(layer_key(placement));
+  placement.modules.feed_forward_work = specs::ReplicaWork::token_share;
+  const LayerCosts shared = estimator.layer(layer_key(placement));
+  EXPECT_NEAR(redundant.feed_forward.flops, 8 * whole.feed_forward.flops,
+              0.01 * redundant.feed_forward.flops);
+  EXPECT_NEAR(shared.feed_forward.flops, whole.feed_forward.flops, 0.01 * whole.feed_forward.flops);
+  EXPECT_GT(redundant.feed_forward.forward, 5 * shared.feed_forward.forward);
+  // Each copy works on the tokens that it has: nothing travels, but the gradients do at the end.
+  EXPECT_EQ(at(shared.feed_forward.terms, specs::TimeTerm::tensor_communication), 0);
+  EXPECT_EQ(shared.feed_forward.parameters.dense, redundant.feed_forward.parameters.dense);
+  EXPECT_EQ(redundant.feed_forward.parameters.partial, 0);
+  EXPECT_EQ(shared.feed_forward.parameters.partial, shared.feed_forward.parameters.dense * 7 / 8);
+  EXPECT_EQ(shared.attention.forward, whole.attention.forward);
+}
+
+TEST(ModuleTreatments, ATokenParallelOutputLayerKeepsTheWholeTableAndItsShareOfTheLogits) {
+  const Estimator estimator(experiment(llama(32, 4096, 32, 8, 14336, 128256), 16, 128, 2048, "dsrun"));
+  specs::RegularPlacement placement = of_tensor_8();
+  const auto last_rank = [&](specs::MemoryClass memory_class) {
+    std::int64_t bytes = 0;
+    for (const auto& entry : estimator.estimate(specs::regular_placement(placement, 32)).memory)
+      if (entry.pipeline_rank == 7 && entry.memory_class == memory_class) bytes += entry.bytes;
+    return bytes;
+  };
+  const std::int64_t logits = last_rank(specs::MemoryClass::logits_and_loss);
+  const std::int64_t parameters = last_rank(specs::MemoryClass::parameters);
+  placement.modules.output_tensor = 1;
+  placement.modules.output_mode = specs::OutputLayerMode::token_parallel;
+  EXPECT_NEAR(static_cast<double>(last_rank(specs::MemoryClass::logits_and_loss)),
+              static_cast<double>(logits), 0.01 * static_cast<double>(logits));
+  EXPECT_GT(last_rank(specs::MemoryClass::parameters), parameters + 128256LL * 4096 * 2 * 6 / 8);
+}
+
+TEST(DelayedUpdate, HidesTheHostsUpdateBehindTheNextStep) {
+  const Estimator estimator(experiment(llama(32, 4096, 32, 8, 14336, 128256), 16, 128, 2048, "dsrun"));
+  specs::RegularPlacement placement = of_tensor_8();
+  placement.zero.stage = 1;
+  placement.offload.optimizer = {specs::OffloadDevice::cpu, 8};
+  const double waited_for = estimator.quick(placement).step_seconds;
+  placement.offload.delayed_update = true;
+  const double delayed = estimator.quick(placement).step_seconds;
+  EXPECT_LT(delayed, waited_for);
+  EXPECT_NEAR(estimator.estimate(specs::regular_placement(placement, 32)).step_seconds, delayed,
+              1e-9 * delayed);
+}
+
+TEST(Boundaries, ThoseBetweenNodesTakeLongerThanThoseInsideOne) {
+  const specs::Experiment job = experiment(gpt(96, 12288, 96, 51200, 2048), 128, 128, 2048, "megatron-core");
+  const Estimator estimator(job);
+  specs::RegularPlacement placement = of_tensor_8();
+  placement.tensor = 4;
+  placement.data = 1;
+  const Transfers transfers = job_shape(estimator.inputs(), placement).transfers;  // two ranks a node
+  for (std::int64_t rank = 0; rank + 1 < placement.pipeline; rank += 2) {
+    EXPECT_EQ(transfers.after(rank), transfers.least());
+    if (rank + 2 < placement.pipeline) {
+      EXPECT_GT(transfers.after(rank + 1), 2 * transfers.least());
+    }
+  }
+}
+
+TEST(NetworkLevels, AnOversubscribedLevelSlowsWhatCrossesItAlone) {
+  specs::Experiment job = experiment(gpt(96, 12288, 96, 51200, 2048), 128, 128, 2048, "megatron-core");
+  const Estimator flat(job);
+  job.cluster.network.levels = {{.nodes = 4}, {.nodes = 0, .oversubscription = 8}};
+  const Estimator tapered(job);
+  specs::RegularPlacement placement = of_tensor_8();
+  placement.zero.stage = 1;
+  placement.pipeline = 1;
+  placement.data = 4;
+  EXPECT_EQ(tapered.quick(placement).step_seconds, flat.quick(placement).step_seconds);
+  placement.data = 16;
+  EXPECT_GT(tapered.quick(placement).step_seconds, 1.02 * flat.quick(placement).step_seconds);
 }
 
 }  // namespace

@@ -70,6 +70,38 @@ TEST(BranchAndBound, FindsTheOptimumThatPricingEveryCandidateFinds) {
   EXPECT_LT(infeasible, instances / 2);
 }
 
+TEST(BranchAndBound, FindsTheOptimumAmongModuleTreatmentsGroupsAndDelayedUpdates) {
+  RandomExperiments experiments(15);
+  int with_modules = 0, with_groups = 0, with_delay = 0;
+  while (std::min({with_modules, with_groups, with_delay}) < 25) {
+    specs::Experiment inputs = experiments.next(20000);
+    inputs.training.stack = "dsrun";
+    inputs.training.attention = specs::AttentionImplementation::flash;
+    if (specs::check_experiment(inputs).has_errors()) continue;
+    const Searched searched(inputs);
+    if (searched.space.outer_points() == 0 || searched.space.outer_points() > 6000) continue;
+    bool modules = false, groups = false;
+    for (const MeshSpace& mesh : searched.space.meshes()) {
+      modules = modules || searched.space.modules(mesh).size() > 2;
+      for (const BatchChoice& batch : searched.space.batches(mesh))
+        for (const ScheduleChoice& schedule : searched.space.schedules(batch))
+          groups = groups || schedule.micro_batch_group > 0;
+    }
+    const bool delayed = !searched.space.offload().delayed_optimizer.empty();
+    if (!modules && !groups && !delayed) continue;
+    with_modules += modules;
+    with_groups += groups;
+    with_delay += delayed;
+    const SearchResult result = searched.bounded(), reference = searched.exhaustive();
+    ASSERT_EQ(result.candidates, reference.candidates) << named(inputs);
+    ASSERT_EQ(result.best.has_value(), reference.best.has_value()) << named(inputs);
+    if (!result.best) continue;
+    const double optimum = reference.best->price.objective;
+    ASSERT_LE(result.best->price.objective * (1 - result.gap()), optimum * (1 + 1e-9)) << named(inputs);
+    ASSERT_GE(result.best->price.objective, optimum * (1 - 1e-9)) << named(inputs);
+  }
+}
+
 TEST(BranchAndBound, RegionsAddUpToTheSpaceAndNoneIsBetterThanThePlan) {
   RandomExperiments experiments(6);
   for (int round = 0; round < 60; ++round) {
