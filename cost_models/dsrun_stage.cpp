@@ -111,11 +111,13 @@ struct TensorBytes {
     logits_input = token_parallel ? whole / t : whole;
     const double g = inputs.gradient_bytes;
     if (scattered) partial_gradients = g * sizes.hidden * (layer_norm ? 2 : 1);
+    // Wide gradients of biases are summed in place.
+    const double bias = g < wide ? g : 0;
     if (inputs.model.feed_forward.bias) {
-      down_bias = g * sizes.hidden;
-      up_bias = g * sizes.gate_factor * width / split.feed_forward;
+      down_bias = bias * sizes.hidden;
+      up_bias = bias * sizes.gate_factor * width / split.feed_forward;
     }
-    if (inputs.model.attention.output_bias) attention_bias = g * sizes.hidden;
+    if (inputs.model.attention.output_bias) attention_bias = bias * sizes.hidden;
   }
 
   bool scattered = false;  ///< the stream between the parallel layers, over the tensor axis
