@@ -2,7 +2,6 @@
 
 #include <stdexcept>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -87,13 +86,18 @@ specs::Plan RandomPlans::next() {
     specs::RegularPlacement point = mesh.corner;
     point.micro_batch = any(mesh.micro_batches);
     point.accumulation = experiment.training.global_batch / point.data / point.micro_batch;
-    std::tie(point.schedule, point.virtual_stages) = any(space.schedules(point.pipeline, point.accumulation));
+    const WrittenOutSchedule schedule = any(space.schedules(point.pipeline, point.accumulation));
+    point.schedule = schedule.kind;
+    point.virtual_stages = schedule.virtual_stages;
+    point.micro_batch_group = schedule.micro_batch_group;
     point.sequence_parallel = any(space.sequence_parallel(point));
+    point.modules = any(space.modules(point));
     point.recomputation = any(space.recomputations());
     point.zero = any(space.zeros(point));
     point.offload.optimizer = any(space.offload(OffloadedPart::optimizer, point.zero));
     point.offload.parameters = any(space.offload(OffloadedPart::parameters, point.zero));
     point.offload.activations = any(space.offload(OffloadedPart::activations, point.zero));
+    point.offload.delayed_update = any(space.delayed_updates(point.offload.optimizer));
     point.local_steps = any(space.local_steps(point, point.zero));
     return assembled(experiment, WrittenOutChoices(experiment, *stack).draw(point, random_));
   }
@@ -119,7 +123,7 @@ std::string describe(const specs::Plan& plan) {
   for (const specs::PipelineStage& each : placement.stages) cuts += fmt::format(" {}", each.units.end);
   return fmt::format(
       "{} {} {} {} on {} x {} devices: tp{} pp{} dp{} {} {} v{} {}x{}{} zero {} {} offload {}/8 "
-      "recompute {} dropout {} {} cuts{}",
+      "recompute {} output {} dropout {} {} cuts{}",
       plan.inputs.model.tied_embeddings ? "tied" : "untied", plan.inputs.model.norm_bias ? "gpt" : "llama",
       specs::name_of(plan.inputs.training.precision), specs::name_of(plan.inputs.training.optimizer.type),
       plan.inputs.cluster.groups.front().nodes, plan.inputs.cluster.groups.front().node.devices,
@@ -128,7 +132,8 @@ std::string describe(const specs::Plan& plan) {
       placement.micro_batch, placement.sequence_parallel ? " sp" : "", stage.zero.stage,
       specs::name_of(stage.zero.scope), stage.offload.optimizer.eighths,
       stage.recomputation.empty() ? "none" : specs::name_of(stage.recomputation.front().mode),
-      plan.inputs.training.dropout, plan.inputs.training.attention_dropout, cuts);
+      specs::name_of(stage.modules.output_mode), plan.inputs.training.dropout,
+      plan.inputs.training.attention_dropout, cuts);
 }
 
 }  // namespace planner
