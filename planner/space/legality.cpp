@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "planner/space/group_layouts.h"
+#include "planner/space/node_replicas.h"
 #include "planner/wording/quantity.h"
 #include "specs/schedule/generate.h"
 
@@ -248,6 +249,14 @@ MaybeRefusal Legality::recomputation(specs::Recomputation mode) const {
   return restricted_name("recomputation", experiment_.search.recomputation, mode);
 }
 
+bool Legality::shares_nodes_evenly(const MeshDegrees& mesh) const {
+  if (!contains(stack_.shard_scopes, specs::ShardScope::node)) return true;
+  const std::vector<specs::AxisOrder> orders = axis_orders(mesh);
+  return std::all_of(orders.begin(), orders.end(), [&](const specs::AxisOrder& order) {
+    return nodes_hold_equal_replicas(mesh, order, experiment_.cluster.groups.front().node.devices);
+  });
+}
+
 MaybeRefusal Legality::zero(const MeshDegrees& mesh, const specs::ZeroTreatment& zero) const {
   if (zero.stage < 0 || zero.stage > 3)
     return refuse(Constraint::software_stack, fmt::format("zero_stage = {} is not 0, 1, 2 or 3", zero.stage));
@@ -278,6 +287,14 @@ MaybeRefusal Legality::zero(const MeshDegrees& mesh, const specs::ZeroTreatment&
     return refuse(Constraint::device_count,
                   fmt::format("shard scope \"node\": {} of {} replicas lie in a node", replicas_in_node,
                               mesh.data * mesh.context));
+  }
+  if (!shares_nodes_evenly(mesh)) {
+    if (zero.scope == specs::ShardScope::world) return std::nullopt;
+    return refuse(
+        Constraint::device_count,
+        fmt::format("shard scope \"node\": nodes of {} devices hold unequal numbers of a parameter's "
+                    "{} replicas",
+                    node.devices, mesh.data * mesh.context));
   }
   if (!contains(stack_.shard_scopes, zero.scope))
     return unsupported(stack_, fmt::format("shard scope \"{}\"", name_of(zero.scope)));

@@ -124,6 +124,8 @@ class Legality {
   MaybeRefusal virtual_stages(const MeshDegrees& mesh, std::int64_t virtual_stages) const;
   MaybeRefusal micro_batch_group(const MeshDegrees& mesh, std::int64_t accumulation,
                                  std::int64_t group) const;
+  /// Under every legal order of the axes, since the scope of shards is chosen apart from it.
+  bool shares_nodes_evenly(const MeshDegrees& mesh) const;
   MaybeRefusal positions_over_tensor(const MeshDegrees& mesh) const;
   MaybeRefusal offload_of(OffloadPart part, const specs::OffloadTreatment& treatment) const;
 

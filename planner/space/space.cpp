@@ -254,8 +254,7 @@ std::size_t Space::module_list(const MeshDegrees& mesh) {
 }
 
 std::size_t Space::zero_list(const MeshDegrees& mesh) {
-  const std::tuple key{mesh.tensor, mesh.data * mesh.context, mesh.pipeline > 1};
-  const auto [found, added] = zero_index_.try_emplace(key, zero_lists_.size());
+  const auto [found, added] = zero_index_.try_emplace({mesh.tensor, mesh.context, mesh.pipeline, mesh.data});
   if (!added) return found->second;
   std::vector<specs::ZeroTreatment> legal;
   for (std::int64_t stage = 0; stage <= 3; ++stage)
@@ -264,7 +263,9 @@ std::size_t Space::zero_list(const MeshDegrees& mesh) {
       if (stage == 0 && scope == specs::ShardScope::node) continue;
       if (!legality_.zero(mesh, zero)) legal.push_back(zero);
     }
-  zero_lists_.push_back(std::move(legal));
+  const auto alike = std::find(zero_lists_.begin(), zero_lists_.end(), legal);
+  found->second = static_cast<std::size_t>(alike - zero_lists_.begin());
+  if (alike == zero_lists_.end()) zero_lists_.push_back(std::move(legal));
   return found->second;
 }
 

@@ -149,7 +149,7 @@ class Space {
   /// By (pipeline, long enough, groups of micro-batches that there are enough for).
   std::map<std::tuple<std::int64_t, bool, std::int64_t>, std::size_t> schedule_index_;
   std::map<std::pair<std::int64_t, std::int64_t>, std::size_t> module_index_;  ///< by (tensor, context)
-  std::map<std::tuple<std::int64_t, std::int64_t, bool>, std::size_t> zero_index_;
+  std::map<std::array<std::int64_t, 4>, std::size_t> zero_index_;
 };
 
 /// Divisors of a positive number in ascending order.

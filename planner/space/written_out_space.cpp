@@ -1,6 +1,8 @@
 #include "planner/space/written_out_space.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 
 #include "specs/plan/placement_check.h"
 #include "specs/schedule/generate.h"
@@ -273,6 +275,37 @@ std::vector<Recomputation> WrittenOutSpace::recomputations() const {
   return allowed;
 }
 
+/// Counts the replicas of each parameter on each node.
+bool WrittenOutSpace::shards_fill_nodes(const RegularPlacement& mesh) const {
+  if (!among(stack_.shard_scopes, ShardScope::node)) return true;
+  const std::int64_t devices = experiment_.cluster.groups.front().node.devices;
+  for (const std::string& order : stack_.axis_orders) {
+    const bool of_mixed = experiment_.cluster.groups.size() > 1;
+    if (!wanted(search_.axis_order, order) ||
+        (of_mixed && order != specs::to_string(specs::default_axis_order)))
+      continue;
+    const std::string visible = without_small_axes(mesh, order);
+    if (mesh.context > 1 && mesh.data > 1 && visible.find("cp-dp") == std::string::npos &&
+        visible.find("dp-cp") == std::string::npos)
+      return false;
+    std::map<std::array<std::int64_t, 3>, std::int64_t> replicas;  // by tensor and pipeline index and node
+    for (std::int64_t rank = 0; rank < mesh.tensor * mesh.context * mesh.data * mesh.pipeline; ++rank) {
+      std::int64_t left = rank, tensor = 0, pipeline = 0;
+      for (std::size_t at = 0; at < order.size(); at += 3) {
+        const std::string_view axis = std::string_view(order).substr(at, 2);
+        const std::int64_t index = left % size_of(mesh, axis);
+        left /= size_of(mesh, axis);
+        if (axis == "tp") tensor = index;
+        if (axis == "pp") pipeline = index;
+      }
+      ++replicas[{tensor, pipeline, rank / devices}];
+    }
+    for (const auto& [where, count] : replicas)
+      if (count != replicas.begin()->second) return false;
+  }
+  return true;
+}
+
 std::vector<ZeroTreatment> WrittenOutSpace::zeros(const RegularPlacement& mesh) const {
   const std::int64_t replicas = mesh.data * mesh.context;
   if (replicas == 1) {
@@ -289,7 +322,7 @@ std::vector<ZeroTreatment> WrittenOutSpace::zeros(const RegularPlacement& mesh) 
     if (!among(stack_.zero_stages, stage) || !wanted(search_.zero_stage, stage)) continue;
     if (mesh.pipeline > 1 && stage > stack_.zero_stage_with_pipeline) continue;
     const std::int64_t per_node = experiment_.cluster.groups.front().node.devices / mesh.tensor;
-    if (stage == 0 || per_node <= 1 || per_node >= replicas) {
+    if (stage == 0 || per_node <= 1 || per_node >= replicas || !shards_fill_nodes(mesh)) {
       allowed.push_back({stage, ShardScope::world});
       continue;
     }

@@ -87,8 +87,9 @@ std::set<Key> written_out(const specs::Experiment& experiment, std::int64_t devi
                           if (d * c > 1 && !in(search.zero_stage, z)) continue;
                           if (p > 1 && z > 1) continue;
                           const std::int64_t replicas_in_node = per_node / t;
-                          const bool scope_matters =
-                              z > 0 && replicas_in_node > 1 && replicas_in_node < d * c;
+                          const bool scope_matters = z > 0 && replicas_in_node > 1 &&
+                                                     replicas_in_node < d * c && per_node % t == 0 &&
+                                                     d * c % replicas_in_node == 0;
                           if (scope == 1 && !scope_matters) continue;
                           keys.insert({t, c, p, d, b, m, kind, v, s == 1, r, z, scope});
                         }
