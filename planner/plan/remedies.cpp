@@ -98,6 +98,8 @@ void try_without_restrictions(const specs::Experiment& experiment, std::vector<R
   lift("output_tensor", &SearchSpec::output_tensor);
   lift("output_mode", &SearchSpec::output_mode);
   lift("micro_batch_group", &SearchSpec::micro_batch_group);
+  lift("axis_order", &SearchSpec::axis_order);
+  lift("delayed_update", &SearchSpec::delayed_update);
 }
 
 /// Where [search] names the eighths that may leave the device: others, the nearest first.
