@@ -70,6 +70,20 @@ MeshDegrees mesh_of(const specs::RegularPlacement& placement) {
           placement.data,   placement.expert,  placement.expert_tensor};
 }
 
+std::int64_t degree_of(const MeshDegrees& mesh, specs::MeshAxis axis) {
+  switch (axis) {
+    case specs::MeshAxis::tensor:
+      return mesh.tensor;
+    case specs::MeshAxis::context:
+      return mesh.context;
+    case specs::MeshAxis::data:
+      return mesh.data;
+    case specs::MeshAxis::pipeline:
+      return mesh.pipeline;
+  }
+  return 1;
+}
+
 std::string describe(const MeshDegrees& mesh) {
   std::string text = fmt::format("tensor={} pipeline={} data={}", mesh.tensor, mesh.pipeline, mesh.data);
   if (mesh.context != 1) text += fmt::format(" context={}", mesh.context);
@@ -363,13 +377,8 @@ namespace {
 /// The axes above 1 in their order.
 std::vector<specs::MeshAxis> visible_order(const MeshDegrees& mesh, const specs::AxisOrder& order) {
   std::vector<specs::MeshAxis> visible;
-  for (const specs::MeshAxis axis : order) {
-    const std::int64_t degree = axis == specs::MeshAxis::tensor    ? mesh.tensor
-                                : axis == specs::MeshAxis::context ? mesh.context
-                                : axis == specs::MeshAxis::data    ? mesh.data
-                                                                   : mesh.pipeline;
-    if (degree > 1) visible.push_back(axis);
-  }
+  for (const specs::MeshAxis axis : order)
+    if (degree_of(mesh, axis) > 1) visible.push_back(axis);
   return visible;
 }
 

@@ -71,6 +71,8 @@ struct MeshDegrees {
 
 MeshDegrees mesh_of(const specs::RegularPlacement& placement);
 
+std::int64_t degree_of(const MeshDegrees& mesh, specs::MeshAxis axis);
+
 /// "tensor=8 pipeline=16 data=8", then context, expert and expert_tensor where they are not 1.
 std::string describe(const MeshDegrees& mesh);
 

@@ -3,20 +3,6 @@
 namespace planner {
 namespace {
 
-std::int64_t degree_of(const MeshDegrees& mesh, specs::MeshAxis axis) {
-  switch (axis) {
-    case specs::MeshAxis::tensor:
-      return mesh.tensor;
-    case specs::MeshAxis::context:
-      return mesh.context;
-    case specs::MeshAxis::data:
-      return mesh.data;
-    case specs::MeshAxis::pipeline:
-      return mesh.pipeline;
-  }
-  return 1;
-}
-
 bool holds_replicas(specs::MeshAxis axis) {
   return axis == specs::MeshAxis::data || axis == specs::MeshAxis::context;
 }
