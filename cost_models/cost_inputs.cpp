@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/bucket_sizes.h"
 #include "cost_models/schedule_moments.h"
 #include "specs/plan/placement.h"
 
@@ -338,8 +339,7 @@ class Resolver {
     const bool half = specs::keeps_master_weights(training_.precision);
     inputs.gradient_bytes =
         half ? static_cast<double>(specs::storage_bytes(training_.gradient_precision)) : inputs.element_bytes;
-    inputs.reduction_bytes = half ? static_cast<double>(specs::storage_bytes(training_.reduction_precision))
-                                  : inputs.element_bytes;
+    inputs.reduction_bytes = reduction_bytes(training_);
     if (profile_.accumulates_in_gemm_buffers) inputs.accumulated_bytes = 2 * inputs.gradient_bytes;
   }
 
@@ -362,7 +362,9 @@ class Resolver {
     memory.mixture_backward_copies = named("mixture_backward_copies");
     memory.context_bytes = named("device_context_bytes");
     memory.communicator_bytes = named("communicator_bytes");
-    memory.bucket_elements = named("bucket_elements");
+    memory.bucket_elements = static_cast<double>(training_.gradient_bucket_elements > 0
+                                                     ? training_.gradient_bucket_elements
+                                                     : catalog_profile(profile_).gradient_bucket.elements);
     memory.loss_bytes_per_logit = named("loss_bytes_per_logit.megatron-core");
     memory.eager_loss_bytes_per_logit = named("loss_bytes_per_logit.eager");
     memory.parallel_loss_bytes_per_logit = named("loss_bytes_per_logit.eager_parallel");

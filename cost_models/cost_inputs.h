@@ -89,7 +89,7 @@ struct MemoryConstants {
   double mixture_backward_copies = 0;
   double context_bytes = 0;
   double communicator_bytes = 0;
-  double bucket_elements = 0;
+  double bucket_elements = 0;  ///< of gradients, where a placement names none; 0: all
   double loss_bytes_per_logit = 0;
   double eager_loss_bytes_per_logit = 0;
   double parallel_loss_bytes_per_logit = 0;

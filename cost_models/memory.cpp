@@ -147,6 +147,12 @@ RankMemory allocated_memory(const CostInputs& inputs, const RankLoad& load) {
 
 }  // namespace
 
+double bucket_elements(const CostInputs& inputs, const RankLoad& load, double parameters) {
+  const double bytes = load.shards.gradient_bucket_bytes;
+  const double elements = bytes > 0 ? bytes / inputs.reduction_bytes : inputs.memory.bucket_elements;
+  return elements > 0 ? std::min(elements, parameters) : parameters;
+}
+
 RankMemory rank_memory(const CostInputs& inputs, const RankLoad& load) {
   RankMemory memory = allocated_memory(inputs, load);
   if (inputs.profile.memory != MemoryRules::dsrun) move_offloaded_states(inputs, load, memory);

@@ -62,6 +62,9 @@ struct RankLoad {
   bool sequence_parallel = false;
 };
 
+/// Elements in a bucket of gradients; no more than there are.
+double bucket_elements(const CostInputs& inputs, const RankLoad& load, double parameters);
+
 RankMemory rank_memory(const CostInputs& inputs, const RankLoad& load);
 
 /// Bytes that one dense layer keeps for the backward pass, for each token of a micro-batch on this rank, by

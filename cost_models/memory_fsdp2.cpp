@@ -103,7 +103,7 @@ RankMemory deepspeed_memory(const CostInputs& inputs, const RankLoad& load) {
   const double tokens = load_tokens(inputs, load);
   const double parameters = static_cast<double>(load.parameters.total());
   const double table = sizes.vocabulary * sizes.hidden;
-  const double reduce_buckets = 2 * 2 * std::min(inputs.memory.bucket_elements, parameters);
+  const double reduce_buckets = 2 * 2 * bucket_elements(inputs, load, parameters);
   RankMemory memory;
   add_model_states(inputs, load, 2, 0, memory);
   if (load.shards.zero.stage >= 3) {

@@ -171,7 +171,7 @@ RankMemory megatron_deepspeed_memory(const CostInputs& inputs, const RankLoad& l
   const KeptActivations kept = kept_activations(layer, load.counts);
   memory.of(MemoryClass::activations) = kept.activations * tokens * in_flight;
   memory.of(MemoryClass::recomputation_checkpoints) = kept.checkpoints * tokens * in_flight;
-  memory.of(MemoryClass::communication_buckets) = 2 * 2 * std::min(inputs.memory.bucket_elements, parameters);
+  memory.of(MemoryClass::communication_buckets) = 2 * 2 * bucket_elements(inputs, load, parameters);
   const double scores = sizes.heads / t * sizes.sequence * tokens;
   const double f = load.split.feed_forward_width;
   const double working_set =

@@ -289,6 +289,11 @@ void average_over_local_steps(const CostInputs& inputs, double parameters, const
       parameters * outer_update_bytes / inputs.memory_bound.bytes_per_second / shards.local_steps;
 }
 
+/// In how many collectives of `bucket_bytes` this travels; 0: everything in one.
+double messages(double bytes, double bucket_bytes) {
+  return bucket_bytes > 0 ? std::max(1.0, bytes / bucket_bytes) : 1;
+}
+
 /// Gradients of modules whose copies on the tensor axis share the tokens, once a step.
 double sum_over_copies(const CostInputs& inputs, double partial, const ShardKey& shards) {
   if (partial <= 0) return 0;
@@ -322,18 +327,16 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
              collective_seconds(Collective::all_gather, expert * bytes_per_parameter, expert_group, links)
                  .transfer;
     };
-    const double bucket_bytes = shards.gradient_bucket_bytes > 0 ? shards.gradient_bucket_bytes : 100e6;
-    const double buckets = std::max(1.0, dense * inputs.element_bytes / bucket_bytes);
-    const double gathers = shards.gather_bucket_bytes > 0
-                               ? std::ceil(dense * inputs.element_bytes / shards.gather_bucket_bytes)
-                               : 1;
+    const double reductions = messages(dense * inputs.reduction_bytes, shards.gradient_bucket_bytes);
+    const double gathers = messages(dense * inputs.element_bytes, shards.gather_bucket_bytes);
     const double bucket_latency =
         ranks > 1 ? network_steps_seconds(group, links) + links.link_step_seconds * ranks : 0;
     const bool reduced_in_backward = shards.zero.stage == 2;
     const double gradient_ways = shards.zero.stage == 0 ? 2 : 1;
     if (!reduced_in_backward)
       seconds.gradient_reduction =
-          inputs.exposed.data * (gradient_ways * one_way(inputs.reduction_bytes) + buckets * bucket_latency) /
+          inputs.exposed.data *
+          (gradient_ways * one_way(inputs.reduction_bytes) + reductions * bucket_latency) /
           shards.local_steps;
     if (shards.zero.stage >= 1)
       seconds.parameter_gather =

@@ -61,7 +61,7 @@ struct ShardKey {
   specs::AxisOrder order = specs::default_axis_order;
   specs::ZeroTreatment zero;
   specs::StageOffload offload;
-  double gradient_bucket_bytes = 0;  ///< 0: the stack's own
+  double gradient_bucket_bytes = 0;  ///< 0: everything in one
   double gather_bucket_bytes = 0;    ///< 0: everything in one
   double minimum_message_bytes = 0;
   double prefetch_units = 1;

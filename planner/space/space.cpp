@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cost_models/bucket_sizes.h"
 #include "planner/space/group_layouts.h"
 
 namespace planner {
@@ -24,19 +25,6 @@ std::pair<std::int64_t, std::int64_t> virtual_stage_range(specs::ScheduleKind ki
     default:
       return {1, 1};
   }
-}
-
-/// The bucket size of PyTorch's DistributedDataParallel (bucket_cap_mb = 25): large enough to fill a link,
-/// small enough that the first reduction starts early in the backward pass.
-constexpr std::int64_t bucket_bytes = std::int64_t{25} << 20;
-
-specs::BucketSizes default_buckets(const MeshDegrees& mesh) {
-  specs::BucketSizes buckets;
-  if (mesh.data * mesh.context > 1) {
-    buckets.gradient_bucket_bytes = bucket_bytes;
-    buckets.gather_bucket_bytes = bucket_bytes;
-  }
-  return buckets;
 }
 
 }  // namespace
@@ -191,7 +179,8 @@ std::vector<MeshDegrees> Space::with_expert_degrees(const MeshDegrees& dense) co
 
 void Space::add_mesh(const MeshDegrees& mesh) {
   if (legality_.groups(mesh)) return;
-  MeshSpace space{.mesh = mesh, .sequence_parallel = {}, .buckets = default_buckets(mesh)};
+  MeshSpace space{.mesh = mesh, .sequence_parallel = {}};
+  space.buckets = cost_models::bucket_sizes(experiment_, stack_, space.corner());
   for (const bool on : {false, true})
     if (!legality_.sequence_parallel(mesh, on)) space.sequence_parallel.push_back(on);
   space.batches = batch_list(mesh);

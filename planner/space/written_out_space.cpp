@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 
+#include "cost_models/parameters.h"
 #include "specs/plan/placement_check.h"
 #include "specs/schedule/generate.h"
 
@@ -17,8 +18,6 @@ using specs::RegularPlacement;
 using specs::ScheduleKind;
 using specs::ShardScope;
 using specs::ZeroTreatment;
-
-constexpr std::int64_t bucket_bytes = 26214400;
 
 template <class Value>
 bool among(const std::vector<Value>& list, const Value& value) {
@@ -90,8 +89,7 @@ void WrittenOutSpace::add_meshes(std::int64_t tensor, std::int64_t context, std:
       mesh.corner.data = data;
       mesh.corner.expert = expert;
       mesh.corner.expert_tensor = expert_tensor;
-      if (data * context > 1)
-        mesh.corner.buckets.gradient_bucket_bytes = mesh.corner.buckets.gather_bucket_bytes = bucket_bytes;
+      mesh.corner.buckets = buckets(mesh.corner);
       if ((experts > 1 && !experts_allowed(mesh.corner)) || !shape_allowed(mesh.corner) ||
           !groups_allowed(mesh.corner))
         continue;
@@ -102,6 +100,30 @@ void WrittenOutSpace::add_meshes(std::int64_t tensor, std::int64_t context, std:
           mesh.micro_batches.push_back(size);
       add_orders(std::move(mesh));
     }
+}
+
+specs::BucketSizes WrittenOutSpace::buckets(const RegularPlacement& mesh) const {
+  specs::BucketSizes sizes;
+  const std::int64_t replicas = mesh.data * mesh.context;
+  if (replicas == 1) return sizes;
+  const specs::TrainingSpec& training = experiment_.training;
+  const std::int64_t element = specs::storage_bytes(training.precision);
+  const std::int64_t gradient = element == 2 ? specs::storage_bytes(training.reduction_precision) : element;
+  const auto bytes = [&](const specs::StackBucket& rule, std::int64_t named, std::int64_t each) {
+    if (named > 0) return named * each;
+    if (rule.bytes > 0) return rule.bytes;
+    if (!rule.layer) return std::max(rule.elements * each, replicas * rule.elements_per_replica * each);
+    const specs::ModelSpec& model = experiment_.model;
+    const cost_models::ShardDegrees degrees{.attention_tensor = mesh.tensor,
+                                            .feed_forward_tensor = mesh.tensor};
+    const std::int64_t end = specs::attention_unit(model.encoder_layers + model.layers);
+    const specs::UnitRange with{1, end}, without{1, end - 2};
+    return each * (cost_models::parameters_of_units(model, with, degrees).dense -
+                   cost_models::parameters_of_units(model, without, degrees).dense);
+  };
+  sizes.gradient_bucket_bytes = bytes(stack_.gradient_bucket, training.gradient_bucket_elements, gradient);
+  sizes.gather_bucket_bytes = bytes(stack_.gather_bucket, training.gather_bucket_elements, element);
+  return sizes;
 }
 
 void WrittenOutSpace::add_orders(WrittenOutMesh mesh) {

@@ -63,6 +63,7 @@ class WrittenOutSpace {
   void for_each_end(specs::RegularPlacement& member, Visit&& visit) const;
   void add_world(std::int64_t world);
   void add_meshes(std::int64_t tensor, std::int64_t context, std::int64_t pipeline, std::int64_t data);
+  specs::BucketSizes buckets(const specs::RegularPlacement& mesh) const;
   void add_orders(WrittenOutMesh mesh);
   std::vector<specs::ModuleTreatments> judged_modules(const specs::RegularPlacement& mesh) const;
   bool updates(const specs::ZeroTreatment& zero) const;

@@ -9,7 +9,7 @@ namespace specs {
 namespace {
 
 /// Hugging Face, Megatron-LM, DeepSpeed, torchtitan and common shorthand.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 63> foreign_names{{
+constexpr std::array<std::pair<std::string_view, std::string_view>, 66> foreign_names{{
     {"num_layers", "layers"},
     {"n_layers", "layers"},
     {"n_layer", "layers"},
@@ -59,6 +59,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 63> foreign_
     {"learning_rate", "lr"},
     {"eps", "epsilon"},
     {"clip_grad", "gradient_clip"},
+    {"reduce_bucket_size", "gradient_bucket_elements"},
+    {"allgather_bucket_size", "gather_bucket_elements"},
+    {"ddp_bucket_size", "gradient_bucket_elements"},
     {"gradient_clipping", "gradient_clip"},
     {"max_grad_norm", "gradient_clip"},
     {"tp", "tensor"},

@@ -12,6 +12,17 @@
 
 namespace specs {
 
+/// How much of a kind a stack sends in one collective: by at most one of bytes, elements and layer;
+/// everything in one where none is given.
+struct StackBucket {
+  std::int64_t bytes = 0;
+  std::int64_t elements = 0;
+  std::int64_t elements_per_replica = 0;  ///< beside `elements`: at least this many for each replica
+  bool layer = false;                     ///< one transformer layer of a rank
+  std::string source;                     ///< where the figure stands
+  bool operator==(const StackBucket&) const = default;
+};
+
 struct StackSpec {
   std::string name;
   std::string source;  ///< where the facts stand
@@ -47,6 +58,8 @@ struct StackSpec {
   bool overlaps_parameter_gather = false;    ///< the gather of updated or sharded parameters is prefetched
   bool overlaps_tensor_communication = false;
   Precision gradient_precision = Precision::fp32;  ///< of the accumulated gradient of a 16-bit run
+  StackBucket gradient_bucket;
+  StackBucket gather_bucket;  ///< of updated parameters, after the step
   bool operator==(const StackSpec&) const = default;
 };
 

@@ -1,6 +1,19 @@
 #include "specs/language/section_keys.h"
 
 namespace specs {
+namespace {
+
+void visit_bucket(KeyVisitor& visitor, StackBucket& bucket) {
+  constexpr IntegerRange sizes{0, 1'000'000'000'000};
+  visitor.integer({"bytes", "in one collective", {}, true}, bucket.bytes, sizes);
+  visitor.integer({"elements", "in one collective", {}, true}, bucket.elements, sizes);
+  visitor.integer({"elements_per_replica", "at least as many elements for each replica", {}, true},
+                  bucket.elements_per_replica, {0, 1'000'000'000});
+  visitor.flag({"layer", "one transformer layer of a rank in one collective", {}, true}, bucket.layer);
+  visitor.text({"source", "where the figure stands", {}, true}, bucket.source);
+}
+
+}  // namespace
 
 void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
   visitor.choice_list({"precisions", "it trains in"}, stack.precisions);
@@ -42,6 +55,10 @@ void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
                stack.overlaps_tensor_communication);
   visitor.choice({"gradient_precision", "of the accumulated gradient of a 16-bit run"},
                  stack.gradient_precision);
+  visitor.table({"gradient_bucket", "gradients reduced in one collective; empty: all of them"},
+                [&stack](KeyVisitor& keys) { visit_bucket(keys, stack.gradient_bucket); });
+  visitor.table({"gather_bucket", "updated parameters gathered in one collective; empty: all of them"},
+                [&stack](KeyVisitor& keys) { visit_bucket(keys, stack.gather_bucket); });
 }
 
 }  // namespace specs

@@ -108,7 +108,9 @@ struct TrainingSpec {
   std::vector<std::string>
       stack_features;    ///< switches of the stack beyond its profile ("async_tp", "liger" …)
   bool compile = false;  ///< kernels fused by a compiler (torch.compile)
-  std::int64_t swap_buffer_elements = 0;  ///< of one pinned buffer of an offload to NVMe; 0: 10⁸
+  std::int64_t swap_buffer_elements = 0;      ///< of one pinned buffer of an offload to NVMe; 0: 10⁸
+  std::int64_t gradient_bucket_elements = 0;  ///< reduced in one collective; 0: the stack's
+  std::int64_t gather_bucket_elements = 0;    ///< updated parameters gathered in one; 0: the stack's
   LocalStepsSpec local_steps;
   DataSpec data;
   bool operator==(const TrainingSpec&) const = default;

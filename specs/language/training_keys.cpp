@@ -111,6 +111,12 @@ void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
                    {},
                    true},
                   training.swap_buffer_elements, {0, 1'000'000'000'000});
+  visitor.integer(
+      {"gradient_bucket_elements", "gradients reduced in one collective; 0: the stack's", {}, true},
+      training.gradient_bucket_elements, {0, 1'000'000'000'000});
+  visitor.integer(
+      {"gather_bucket_elements", "updated parameters gathered in one collective; 0: the stack's", {}, true},
+      training.gather_bucket_elements, {0, 1'000'000'000'000});
   visit_precisions(visitor, training);
   visitor.choice({"attention", "which kernel", "flash where the stack has it"}, training.attention);
   visitor.table({"optimizer", "the update rule and its constants"},

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "cost_models/bucket_sizes.h"
 #include "cost_models/stack_profile.h"
 #include "specs/language/catalog.h"
 #include "tests/published/nearest_device.h"
@@ -405,6 +406,9 @@ std::string convert(const Row& row, PublishedRun& run) {
     return reason;
   if (std::string reason = training_of(row, run.experiment.training); !reason.empty()) return reason;
   run.placement = placement_of(row, run.experiment.model);
+  const cost_models::StackProfile profile = cost_models::stack_profile(run.experiment.training);
+  run.placement.buckets =
+      cost_models::bucket_sizes(run.experiment, cost_models::catalog_profile(profile), run.placement);
   const std::int64_t blocks = specs::block_count(run.experiment.model);
   if (blocks < run.placement.pipeline * run.placement.virtual_stages)
     return "fewer layers than pipeline stages";
@@ -416,7 +420,6 @@ std::string convert(const Row& row, PublishedRun& run) {
   run.step_seconds = row.number("step_time_s");
   run.mixture = run.experiment.model.mixture.has_value();
   run.low_precision = run.experiment.training.precision >= Precision::fp8;
-  const cost_models::StackProfile profile = cost_models::stack_profile(run.experiment.training);
   if (!profile.exact) run.stack_stand_in = profile.stand_in;
   run.identity = joined(row, {"family",
                               "model",

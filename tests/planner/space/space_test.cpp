@@ -1,5 +1,6 @@
 #include "planner/space/space.h"
 
+#include <map>
 #include <random>
 #include <set>
 #include <tuple>
@@ -7,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "planner/space/written_out_space.h"
+#include "specs/language/catalog.h"
 #include "tests/planner/small_experiments.h"
 
 namespace planner {
@@ -195,6 +198,29 @@ TEST(Space, NamesWhatTheStackCannotRun) {
     EXPECT_THAT(dimension.excluded, Contains(HasSubstr("interleaved: the stack \"able\" has no schedule")));
   }
   EXPECT_TRUE(seen);
+}
+
+TEST(Space, PutsTheBucketsOfTheStackIntoEveryCandidateAsTheWrittenOutSpaceDoes) {
+  specs::Experiment experiment = small_experiment(16, 4, 4, 64);
+  for (const std::string& name : specs::catalog_names(specs::CatalogKind::stack))
+    for (const std::int64_t named : {0, 123}) {
+      experiment.training.gradient_bucket_elements = named;
+      const specs::StackSpec stack = *specs::catalog_stack(name);
+      const Space space(experiment, stack);
+      std::map<std::tuple<std::int64_t, std::int64_t, std::int64_t>, specs::BucketSizes> written_out;
+      const WrittenOutSpace written(experiment, stack);
+      for (const WrittenOutMesh& mesh : written.meshes())
+        written_out[{mesh.corner.tensor, mesh.corner.context, mesh.corner.pipeline}] = mesh.corner.buckets;
+      ASSERT_FALSE(space.meshes().empty()) << name;
+      for (const MeshSpace& mesh : space.meshes()) {
+        EXPECT_EQ(mesh.buckets, (written_out[{mesh.mesh.tensor, mesh.mesh.context, mesh.mesh.pipeline}]))
+            << name;
+        const bool alone = mesh.mesh.data * mesh.mesh.context == 1;
+        if (named > 0) {
+          EXPECT_EQ(mesh.buckets.gradient_bucket_bytes, alone ? 0 : 4 * named) << name;
+        }
+      }
+    }
 }
 
 TEST(Legality, RefusalsCarryTheFailingEquation) {
