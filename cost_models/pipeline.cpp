@@ -1,6 +1,7 @@
 #include "cost_models/pipeline.h"
 
 #include <algorithm>
+#include <memory>
 #include <vector>
 
 #include "specs/schedule/generate.h"
@@ -54,16 +55,25 @@ double gpipe_seconds(double micro_batches, const PipelineLoad& load) {
 constexpr std::int64_t first_rounds = 3;
 constexpr std::int64_t simulated_rounds = 5;
 
-double simulated_seconds(const PipelineShape& shape, const PipelineLoad& load, const ScheduleOrders& orders) {
+/// The order of the micro-batches that are simulated, beside that of the first rounds of them.
+struct SimulatedOrder {
+  std::shared_ptr<const ScheduleOrder> order;
+  double shorter = 0;        ///< micro-batches
+  double whole = 0;          ///< the same
+  double micro_batches = 0;  ///< that there are, `whole` or more
+
+  /// Of all micro-batches: those beyond the simulated ones each add what the last simulated rounds did, at
+  /// least the slowest rank's work.
+  double of_all(const PathSeconds& path, double slowest_rank) const {
+    if (micro_batches <= whole) return path.whole;
+    const double added = (path.whole - path.shorter) / (whole - shorter);
+    return path.whole + (micro_batches - whole) * std::max(added, slowest_rank);
+  }
+};
+
+SimulatedOrder simulated_order(const PipelineShape& shape, const ScheduleOrders& orders) {
   const auto ranks = static_cast<std::int64_t>(shape.ranks);
   const auto micro_batches = static_cast<std::int64_t>(shape.micro_batches);
-  const auto seconds_of = [&](std::int64_t count) {
-    return orders
-        .get(shape.schedule, static_cast<std::int32_t>(ranks),
-             static_cast<std::int32_t>(shape.virtual_stages), static_cast<std::int32_t>(count),
-             static_cast<std::int32_t>(shape.micro_batch_group))
-        ->seconds(load);
-  };
   const std::int64_t round = shape.micro_batch_group > 0 ? shape.micro_batch_group : ranks;
   const std::int64_t rest = micro_batches % round;
   // Interleaved: the rest is spread over as many rounds, each one micro-batch larger.
@@ -71,11 +81,15 @@ double simulated_seconds(const PipelineShape& shape, const PipelineLoad& load, c
   if (shape.schedule == ScheduleKind::interleaved) least = std::max(least, rest);
   const std::int64_t shorter = least * round + rest;
   const std::int64_t longer = shorter + (simulated_rounds - first_rounds) * round;
-  if (micro_batches <= shorter + longer) return seconds_of(micro_batches);
-  const double of_longer = seconds_of(longer);
-  const double added = (of_longer - seconds_of(shorter)) / static_cast<double>(longer - shorter);
-  return of_longer + static_cast<double>(micro_batches - longer) *
-                         std::max(added, slowest_rank_seconds(shape, load.stages));
+  const std::int64_t whole = micro_batches <= shorter + longer ? micro_batches : longer;
+  const auto get = [&](std::int64_t beginning) {
+    return orders.get(shape.schedule, static_cast<std::int32_t>(ranks),
+                      static_cast<std::int32_t>(shape.virtual_stages), static_cast<std::int32_t>(whole),
+                      static_cast<std::int32_t>(shape.micro_batch_group),
+                      static_cast<std::int32_t>(beginning), static_cast<std::int32_t>(round));
+  };
+  return {get(whole > shorter ? shorter : 0), static_cast<double>(shorter), static_cast<double>(whole),
+          shape.micro_batches};
 }
 
 }  // namespace
@@ -89,7 +103,21 @@ double pipeline_seconds(const PipelineShape& shape, const PipelineLoad& load, co
   if (shape.ranks <= 1)
     return shape.micro_batches * slowest_rank_seconds(shape, load.stages) + load.after.front();
   if (shape.schedule == ScheduleKind::gpipe) return gpipe_seconds(shape.micro_batches, load);
-  return simulated_seconds(shape, load, orders);
+  const SimulatedOrder simulated = simulated_order(shape, orders);
+  return simulated.of_all(simulated.order->seconds(load), slowest_rank_seconds(shape, load.stages));
+}
+
+PipelineSeconds pipeline_seconds_without_transfers_too(const PipelineShape& shape, const PipelineLoad& load,
+                                                       const ScheduleOrders& orders) {
+  if (shape.ranks <= 1 || shape.schedule == ScheduleKind::gpipe) {
+    const std::vector<double> none(load.transfers.size());
+    return {pipeline_seconds(shape, load, orders),
+            pipeline_seconds(shape, {load.stages, none, load.after}, orders)};
+  }
+  const SimulatedOrder simulated = simulated_order(shape, orders);
+  const double slowest = slowest_rank_seconds(shape, load.stages);
+  const auto [with, without] = simulated.order->seconds_without_transfers_too(load);
+  return {simulated.of_all(with, slowest), simulated.of_all(without, slowest)};
 }
 
 double pipeline_lower_bound(const PipelineShape& shape, const PipelineLoad& load) {

@@ -32,6 +32,14 @@ struct PipelineShape {
 
 double pipeline_seconds(const PipelineShape& shape, const PipelineLoad& load, const ScheduleOrders& orders);
 
+/// The same, and what it would be without transfers between ranks.
+struct PipelineSeconds {
+  double with_transfers = 0;
+  double without_transfers = 0;
+};
+PipelineSeconds pipeline_seconds_without_transfers_too(const PipelineShape& shape, const PipelineLoad& load,
+                                                       const ScheduleOrders& orders);
+
 /// Work of the slowest rank for one micro-batch.
 double slowest_rank_seconds(const PipelineShape& shape, std::span<const StageSeconds> stages);
 

@@ -165,7 +165,8 @@ double step_lower_bound(const CostInputs& inputs, const StepShape& shape, const 
 StepSeconds step_account(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,
                          std::size_t slowest, const ScheduleOrders& orders) {
   const std::vector<double> after = reductions(parts.ends);
-  const double whole = pipeline_seconds(shape.pipeline, {parts.stages, parts.transfers, after}, orders);
+  const auto [whole, without] =
+      pipeline_seconds_without_transfers_too(shape.pipeline, {parts.stages, parts.transfers, after}, orders);
   StepSeconds step;
   step.work = shape.pipeline.micro_batches * slowest_rank_seconds(shape.pipeline, parts.stages);
   step.end = longest_update(parts.ends);
@@ -174,8 +175,6 @@ StepSeconds step_account(const CostInputs& inputs, const StepShape& shape, const
   step.late_update = std::max(0.0, longest_delayed(parts.ends) - whole - step.end.update() - step.fixed);
   step.end.optimizer_update += step.late_update;
   if (shape.pipeline.ranks <= 1) return step;
-  const std::vector<double> none(parts.transfers.size());
-  const double without = pipeline_seconds(shape.pipeline, {parts.stages, none, after}, orders);
   step.transfer = std::max(0.0, whole - without);
   step.bubble = whole - step.transfer - step.work - step.end.gradient_reduction;
   return step;

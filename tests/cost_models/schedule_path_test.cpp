@@ -3,6 +3,7 @@
 #include "cost_models/schedule_path.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <random>
@@ -125,8 +126,61 @@ TEST(ScheduleOrder, TakesTheSecondsThatTheRulesGiveForEverySchedule) {
     const PipelineLoad load{stages, transfers, after};
     const specs::Schedule schedule = specs::generate_schedule(kind, ranks, chunks, micro_batches, 0);
     const double expected = PlainPath(schedule, load).seconds();
-    EXPECT_NEAR(ScheduleOrder(kind, ranks, chunks, micro_batches).seconds(load), expected, 1e-12 * expected)
+    EXPECT_NEAR(ScheduleOrder(kind, ranks, chunks, micro_batches).seconds(load).whole, expected,
+                1e-12 * expected)
         << name_of(kind) << " p " << ranks << " v " << chunks << " m " << micro_batches;
+  }
+}
+
+/// Stages between which nothing differs repeat at once; unlike ones may not within the shorter schedule.
+std::vector<StageSeconds> stages_of(std::size_t count, double unlike, std::mt19937& random) {
+  std::uniform_real_distribution<double> unit(0, 1);
+  std::vector<StageSeconds> stages(count);
+  for (StageSeconds& stage : stages) {
+    stage = {1 + unlike * unit(random), 2 + unlike * unit(random), 0};
+    stage.weight_gradient = stage.backward / 2;
+  }
+  return stages;
+}
+
+TEST(ScheduleOrder, BesideAShorterOneTakesTheSecondsOfBothWithAndWithoutTransfers) {
+  std::mt19937 random(12);
+  const auto between = [&](int least, int most) {
+    return std::uniform_int_distribution(least, most)(random);
+  };
+  std::uniform_real_distribution<double> unit(0, 1);
+  for (int checked = 0; checked < 600;) {
+    const auto& kinds = specs::EnumNames<ScheduleKind>::names;
+    const ScheduleKind kind =
+        kinds[static_cast<std::size_t>(between(0, static_cast<int>(kinds.size()) - 1))].first;
+    const std::int32_t ranks = between(2, 9), chunks = between(1, 4), rest = between(0, ranks - 1);
+    std::int32_t first_rounds = 3;
+    if (kind == ScheduleKind::interleaved) first_rounds = std::max(first_rounds, rest);
+    const std::int32_t shorter = first_rounds * ranks + rest, whole = shorter + between(1, 5) * ranks;
+    if (!specs::schedule_refusal(kind, ranks, chunks, shorter, 0).empty()) continue;
+    const std::vector<StageSeconds> stages =
+        stages_of(static_cast<std::size_t>(ranks * chunks), std::array{0.0, 0.02, 1.0}[checked % 3], random);
+    std::vector<double> transfers(stages.size() - 1, unit(random) * (checked % 2 == 0 ? 1 : 0.02));
+    if (checked % 5 == 0)
+      for (double& transfer : transfers) transfer = unit(random);
+    const std::vector<double> none(transfers.size()), after(static_cast<std::size_t>(ranks), unit(random));
+    ++checked;
+    const PipelineLoad load{stages, transfers, after}, without{stages, none, after};
+    const ScheduleOrder order(kind, ranks, chunks, whole, 0, shorter, ranks);
+    const PathSeconds alone = order.seconds(load);
+    const std::array<PathSeconds, 2> both = order.seconds_without_transfers_too(load);
+    const auto expect = [&](std::int32_t micro_batches, const PipelineLoad& given, double seconds) {
+      const specs::Schedule schedule = specs::generate_schedule(kind, ranks, chunks, micro_batches, 0);
+      const double expected = PlainPath(schedule, given).seconds();
+      EXPECT_NEAR(seconds, expected, 1e-12 * expected)
+          << name_of(kind) << " p " << ranks << " v " << chunks << " m " << micro_batches;
+    };
+    expect(whole, load, alone.whole);
+    expect(shorter, load, alone.shorter);
+    expect(whole, load, both[0].whole);
+    expect(shorter, load, both[0].shorter);
+    expect(whole, without, both[1].whole);
+    expect(shorter, without, both[1].shorter);
   }
 }
 
