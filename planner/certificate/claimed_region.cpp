@@ -108,29 +108,38 @@ bool ClaimedRegion::admits(std::string_view dimension, const std::string& value)
          std::find(found->second.begin(), found->second.end(), value) != found->second.end();
 }
 
-bool ClaimedRegion::holds(const RegularPlacement& member) const {
-  return std::all_of(values_.begin(), values_.end(), [&](const auto& entry) {
-    return std::find(entry.second.begin(), entry.second.end(), certificate_value(member, entry.first)) !=
-           entry.second.end();
-  });
+namespace {
+
+/// Those that are admitted under the text that certificates write for them.
+template <class Value, class Admits>
+std::vector<Value> admitted(std::vector<Value> values, Admits&& admits) {
+  std::erase_if(values, [&](const Value& value) { return !admits(text(value)); });
+  return values;
 }
 
-std::vector<WrittenOutSchedule> ClaimedRegion::schedules(std::int64_t pipeline,
-                                                         std::int64_t accumulation) const {
-  std::vector<WrittenOutSchedule> all = space_.schedules(pipeline, accumulation);
-  std::erase_if(all, [&](const WrittenOutSchedule& schedule) { return !admits("schedule", text(schedule)); });
-  return all;
+}  // namespace
+
+std::vector<std::int64_t> ClaimedRegion::micro_batches(const WrittenOutMesh& mesh) const {
+  return admitted(mesh.micro_batches, [&](const std::string& value) { return admits("micro_batch", value); });
 }
 
-std::vector<OffloadTreatment> ClaimedRegion::offload(OffloadedPart part,
-                                                     const specs::ZeroTreatment& zero) const {
-  static constexpr std::array<std::string_view, 3> names{"offload_optimizer", "offload_parameters",
-                                                         "offload_activations"};
-  std::vector<OffloadTreatment> all = space_.offload(part, zero);
-  std::erase_if(all, [&](const OffloadTreatment& treatment) {
-    return !admits(names[static_cast<std::size_t>(part)], text(treatment));
-  });
-  return all;
+const std::vector<WrittenOutSchedule>& ClaimedRegion::schedules(std::int64_t pipeline,
+                                                                std::int64_t accumulation) const {
+  // DualPipe asks for two micro-batches a pipeline rank, a group for its own number: beyond them all numbers
+  // are alike.
+  const std::int64_t alike = std::min(accumulation, std::max(2 * pipeline, space_.largest_group()));
+  const auto [found, added] = schedules_of_.try_emplace({pipeline, alike});
+  if (added)
+    found->second = admitted(space_.schedules(pipeline, alike),
+                             [&](const std::string& value) { return admits("schedule", value); });
+  return found->second;
+}
+
+std::vector<bool> ClaimedRegion::sequence_parallel(const RegularPlacement& mesh) const {
+  std::vector<bool> left;
+  for (const bool on : space_.sequence_parallel(mesh))
+    if (admits("sequence_parallel", text(on))) left.push_back(on);
+  return left;
 }
 
 const std::vector<specs::ModuleTreatments>& ClaimedRegion::modules(const RegularPlacement& mesh) const {
@@ -142,45 +151,82 @@ const std::vector<specs::ModuleTreatments>& ClaimedRegion::modules(const Regular
   return found->second;
 }
 
+std::vector<specs::Recomputation> ClaimedRegion::recomputations() const {
+  return admitted(space_.recomputations(),
+                  [&](const std::string& value) { return admits("recomputation", value); });
+}
+
+std::vector<specs::ZeroTreatment> ClaimedRegion::zeros(const RegularPlacement& mesh) const {
+  return admitted(space_.zeros(mesh), [&](const std::string& value) { return admits("zero_stage", value); });
+}
+
+std::vector<OffloadTreatment> ClaimedRegion::offload(OffloadedPart part,
+                                                     const specs::ZeroTreatment& zero) const {
+  static constexpr std::array<std::string_view, 3> names{"offload_optimizer", "offload_parameters",
+                                                         "offload_activations"};
+  return admitted(space_.offload(part, zero), [&](const std::string& value) {
+    return admits(names[static_cast<std::size_t>(part)], value);
+  });
+}
+
 std::vector<bool> ClaimedRegion::delayed_updates(const OffloadTreatment& optimizer) const {
-  std::vector<bool> all = space_.delayed_updates(optimizer);
-  std::erase_if(all, [&](bool delayed) { return !admits("delayed_update", text(delayed)); });
+  std::vector<bool> left;
+  for (const bool delayed : space_.delayed_updates(optimizer))
+    if (admits("delayed_update", text(delayed))) left.push_back(delayed);
+  return left;
+}
+
+std::vector<std::int64_t> ClaimedRegion::local_steps(const RegularPlacement& mesh,
+                                                     const specs::ZeroTreatment& zero) const {
+  return admitted(space_.local_steps(mesh, zero),
+                  [&](const std::string& value) { return admits("local_steps", value); });
+}
+
+std::vector<ClaimedRegion::Treatment> ClaimedRegion::treatments_of(const RegularPlacement& mesh) const {
+  std::vector<Treatment> shards;  // what follows from the ZeRO treatment
+  for (const specs::ZeroTreatment& zero : zeros(mesh))
+    for (const OffloadTreatment& optimizer : offload(OffloadedPart::optimizer, zero))
+      for (const bool delayed : delayed_updates(optimizer))
+        for (const OffloadTreatment& parameters : offload(OffloadedPart::parameters, zero))
+          for (const OffloadTreatment& activations : offload(OffloadedPart::activations, zero))
+            for (const std::int64_t steps : local_steps(mesh, zero))
+              shards.push_back({.zero = zero,
+                                .offload = {optimizer, parameters, activations, delayed},
+                                .local_steps = steps});
+  std::vector<Treatment> all;
+  for (const bool on : sequence_parallel(mesh))
+    for (const specs::ModuleTreatments& treated : modules(mesh))
+      for (const specs::Recomputation recomputation : recomputations())
+        for (Treatment shard : shards) {
+          shard.sequence_parallel = on;
+          shard.modules = treated;
+          shard.recomputation = recomputation;
+          all.push_back(shard);
+        }
   return all;
 }
 
 /// Of one micro-batch and schedule.
 std::size_t ClaimedRegion::treatments(const RegularPlacement& mesh) const {
-  std::size_t kinds = 0, shards = 0;
-  for (const bool on : space_.sequence_parallel(mesh)) kinds += admits("sequence_parallel", text(on)) ? 1 : 0;
-  kinds *= modules(mesh).size();
-  std::size_t recomputed = 0;
-  for (const specs::Recomputation mode : space_.recomputations())
-    recomputed += admits("recomputation", text(mode)) ? 1 : 0;
-  for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
-    if (!admits("zero_stage", text(zero))) continue;
-    std::size_t steps = 0;
-    for (const std::int64_t count : space_.local_steps(mesh, zero))
-      steps += admits("local_steps", text(count)) ? 1 : 0;
+  std::size_t shards = 0;
+  for (const specs::ZeroTreatment& zero : zeros(mesh)) {
     std::size_t optimizers = 0;
     for (const OffloadTreatment& optimizer : offload(OffloadedPart::optimizer, zero))
       optimizers += delayed_updates(optimizer).size();
-    shards += steps * optimizers * offload(OffloadedPart::parameters, zero).size() *
+    shards += local_steps(mesh, zero).size() * optimizers * offload(OffloadedPart::parameters, zero).size() *
               offload(OffloadedPart::activations, zero).size();
   }
-  return kinds * recomputed * shards;
+  return sequence_parallel(mesh).size() * modules(mesh).size() * recomputations().size() * shards;
 }
 
 // Inner choices depend on the schedule and the recomputation; each is multiplied by the other treatments.
 Count ClaimedRegion::count_of_choices(const WrittenOutMesh& mesh) const {
   RegularPlacement point = mesh.corner;
-  std::size_t recomputations = 0;
+  const std::vector<specs::Recomputation> recomputed = recomputations();
   Count sum = 0;
-  for (const specs::Recomputation recomputation : space_.recomputations()) {
-    if (!admits("recomputation", text(recomputation))) continue;
-    ++recomputations;
+  for (const specs::Recomputation recomputation : recomputed) {
     point.recomputation = recomputation;
-    for (const std::int64_t micro_batch : mesh.micro_batches) {
-      if (!admits("micro_batch", text(micro_batch))) continue;
+    for (const std::int64_t micro_batch : micro_batches(mesh)) {
       const std::int64_t accumulation = global_batch_ / point.data / micro_batch;
       point.micro_batch = micro_batch;
       point.accumulation = accumulation;
@@ -192,24 +238,15 @@ Count ClaimedRegion::count_of_choices(const WrittenOutMesh& mesh) const {
       }
     }
   }
-  return recomputations == 0 ? Count(0) : Count(sum * treatments(mesh.corner) / recomputations);
+  return recomputed.empty() ? Count(0) : Count(sum * treatments(mesh.corner) / recomputed.size());
 }
 
-Count ClaimedRegion::count_of_mesh(const WrittenOutMesh& mesh) {
+Count ClaimedRegion::count_of_mesh(const WrittenOutMesh& mesh) const {
   if (choices_ != nullptr) return count_of_choices(mesh);
-  const RegularPlacement& corner = mesh.corner;
   std::size_t pairs = 0;
-  for (const std::int64_t micro_batch : mesh.micro_batches) {
-    if (!admits("micro_batch", text(micro_batch))) continue;
-    const std::int64_t accumulation = global_batch_ / corner.data / micro_batch;
-    // DualPipe asks for two micro-batches a pipeline rank, a group for its own number: beyond them all
-    // numbers are alike.
-    const std::int64_t alike = std::min(accumulation, std::max(2 * corner.pipeline, space_.largest_group()));
-    const auto [found, added] = schedules_of_.try_emplace({corner.pipeline, alike}, 0);
-    if (added) found->second = schedules(corner.pipeline, accumulation).size();
-    pairs += found->second;
-  }
-  return pairs == 0 ? Count(0) : Count(pairs) * treatments(corner);
+  for (const std::int64_t micro_batch : micro_batches(mesh))
+    pairs += schedules(mesh.corner.pipeline, global_batch_ / mesh.corner.data / micro_batch).size();
+  return pairs == 0 ? Count(0) : Count(pairs) * treatments(mesh.corner);
 }
 
 std::optional<RegularPlacement> ClaimedRegion::draw(std::mt19937_64& random) const {
@@ -258,11 +295,7 @@ std::optional<RegularPlacement> ClaimedRegion::complete(const WrittenOutMesh& me
                                                         const RegularPlacement* like,
                                                         std::mt19937_64& random) const {
   RegularPlacement member = mesh.corner;
-  const auto admitted = [&](auto choices, std::string_view dimension) {
-    std::erase_if(choices, [&](const auto& value) { return !admits(dimension, text(value)); });
-    return choices;
-  };
-  std::vector<std::int64_t> sizes = admitted(mesh.micro_batches, "micro_batch");
+  std::vector<std::int64_t> sizes = micro_batches(mesh);
   std::erase_if(sizes, [&](std::int64_t size) {
     return schedules(member.pipeline, global_batch_ / member.data / size).empty();
   });
@@ -275,16 +308,12 @@ std::optional<RegularPlacement> ClaimedRegion::complete(const WrittenOutMesh& me
   member.schedule = schedule.kind;
   member.virtual_stages = schedule.virtual_stages;
   member.micro_batch_group = schedule.micro_batch_group;
-  std::vector<bool> parallel;
-  for (const bool on : space_.sequence_parallel(member))
-    if (admits("sequence_parallel", text(on))) parallel.push_back(on);
-  if (!choose(parallel, like ? &like->sequence_parallel : nullptr, random, member.sequence_parallel))
+  if (!choose(sequence_parallel(member), like ? &like->sequence_parallel : nullptr, random,
+              member.sequence_parallel))
     return std::nullopt;
   if (!choose(modules(member), like ? &like->modules : nullptr, random, member.modules)) return std::nullopt;
-  if (!choose(admitted(space_.recomputations(), "recomputation"), like ? &like->recomputation : nullptr,
-              random, member.recomputation) ||
-      !choose(admitted(space_.zeros(member), "zero_stage"), like ? &like->zero : nullptr, random,
-              member.zero))
+  if (!choose(recomputations(), like ? &like->recomputation : nullptr, random, member.recomputation) ||
+      !choose(zeros(member), like ? &like->zero : nullptr, random, member.zero))
     return std::nullopt;
   std::vector<OffloadTreatment> optimizers = offload(OffloadedPart::optimizer, member.zero);
   std::erase_if(optimizers, [&](const auto& optimizer) { return delayed_updates(optimizer).empty(); });
@@ -295,8 +324,8 @@ std::optional<RegularPlacement> ClaimedRegion::complete(const WrittenOutMesh& me
               random, member.offload.parameters) ||
       !choose(offload(OffloadedPart::activations, member.zero), like ? &like->offload.activations : nullptr,
               random, member.offload.activations) ||
-      !choose(admitted(space_.local_steps(member, member.zero), "local_steps"),
-              like ? &like->local_steps : nullptr, random, member.local_steps))
+      !choose(local_steps(member, member.zero), like ? &like->local_steps : nullptr, random,
+              member.local_steps))
     return std::nullopt;
   if (choices_ != nullptr && choices_->count(member) == 0) return std::nullopt;
   return member;

@@ -50,13 +50,7 @@ class WrittenOutSpace {
   std::vector<bool> delayed_updates(const specs::OffloadTreatment& optimizer) const;
 
   template <class Visit>
-  void for_each_member(const WrittenOutMesh& mesh, Visit&& visit) const {
-    for_each_member(mesh, modules(mesh.corner), visit);
-  }
-  /// Of those with these module treatments.
-  template <class Visit>
-  void for_each_member(const WrittenOutMesh& mesh, const std::vector<specs::ModuleTreatments>& modules,
-                       Visit&& visit) const;
+  void for_each_member(const WrittenOutMesh& mesh, Visit&& visit) const;
 
  private:
   template <class Visit>
@@ -83,9 +77,7 @@ class WrittenOutSpace {
 };
 
 template <class Visit>
-void WrittenOutSpace::for_each_member(const WrittenOutMesh& mesh,
-                                      const std::vector<specs::ModuleTreatments>& modules,
-                                      Visit&& visit) const {
+void WrittenOutSpace::for_each_member(const WrittenOutMesh& mesh, Visit&& visit) const {
   specs::RegularPlacement member = mesh.corner;
   const std::vector<specs::Recomputation> recomputed = recomputations();
   for (const std::int64_t micro_batch : mesh.micro_batches) {
@@ -96,7 +88,7 @@ void WrittenOutSpace::for_each_member(const WrittenOutMesh& mesh,
       member.virtual_stages = virtual_stages;
       member.micro_batch_group = group;
       for (const bool on : sequence_parallel(member))
-        for (const specs::ModuleTreatments& treated : modules) {
+        for (const specs::ModuleTreatments& treated : modules(mesh.corner)) {
           member.sequence_parallel = on;
           member.modules = treated;
           for (const specs::Recomputation recomputation : recomputed)
