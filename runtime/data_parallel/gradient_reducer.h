@@ -64,6 +64,8 @@ class GradientReducer final : public GradientListener {
   /// Most buckets whose whole gradients were held at once beside their shards, since the last begin_step: 0
   /// without sharded gradients.
   std::int64_t peak_whole_buckets() const { return peak_whole_buckets_; }
+  /// Reductions under way, those handed over not counted.
+  std::int64_t travelling() const { return static_cast<std::int64_t>(travelling_.size()); }
 
  private:
   /// How far a bucket is.

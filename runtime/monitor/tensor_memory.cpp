@@ -1,5 +1,6 @@
 #include "runtime/monitor/tensor_memory.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -84,8 +85,8 @@ class CountingAllocator final : public c10::Allocator {
     const auto bytes = static_cast<std::int64_t>(header.bytes);
     const std::lock_guard lock(mutex_);
     MemoryCount& count = header.on_host ? memory_.host : memory_;
-    count.current_bytes_of[class_index(header.memory_class)] -= bytes;
-    count.current_bytes_of[class_index(memory_class)] += bytes;
+    count_class(count, header.memory_class, -bytes);
+    count_class(count, memory_class, bytes);
     header.memory_class = memory_class;
     std::memcpy(base, &header, sizeof(header));
   }
@@ -97,14 +98,23 @@ class CountingAllocator final : public c10::Allocator {
 
   void reset_peak() {
     const std::lock_guard lock(mutex_);
-    start_peak(memory_);
-    start_peak(memory_.host);
+    for (MemoryCount* const memory : {static_cast<MemoryCount*>(&memory_), &memory_.host}) {
+      start_peak(*memory);
+      memory->peak_bytes_of = memory->current_bytes_of;
+    }
   }
 
  private:
   static void start_peak(MemoryCount& memory) {
     memory.peak_bytes = memory.current_bytes;
     memory.bytes_at_peak = memory.current_bytes_of;
+  }
+
+  static void count_class(MemoryCount& memory, specs::MemoryClass memory_class, std::int64_t bytes) {
+    std::int64_t& current = memory.current_bytes_of[class_index(memory_class)];
+    std::int64_t& peak = memory.peak_bytes_of[class_index(memory_class)];
+    current += bytes;
+    peak = std::max(peak, current);
   }
 
   static void release(void* data) {
@@ -121,7 +131,7 @@ class CountingAllocator final : public c10::Allocator {
     const std::lock_guard lock(mutex_);
     MemoryCount& memory = header.on_host ? memory_.host : memory_;
     memory.current_bytes += bytes;
-    memory.current_bytes_of[class_index(header.memory_class)] += bytes;
+    count_class(memory, header.memory_class, bytes);
     if (sign > 0) ++memory_.allocations;
     if (memory.current_bytes > memory.peak_bytes) start_peak(memory);
   }

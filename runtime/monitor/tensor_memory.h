@@ -24,12 +24,17 @@ struct MemoryCount {
   /// By class, at the moment of the peak.
   std::array<std::int64_t, memory_classes> bytes_at_peak{};
   std::array<std::int64_t, memory_classes> current_bytes_of{};
+  /// The most of each class since the last reset, whenever that was.
+  std::array<std::int64_t, memory_classes> peak_bytes_of{};
 
   std::int64_t at_peak(specs::MemoryClass memory_class) const {
     return bytes_at_peak[static_cast<std::size_t>(memory_class)];
   }
   std::int64_t current_of(specs::MemoryClass memory_class) const {
     return current_bytes_of[static_cast<std::size_t>(memory_class)];
+  }
+  std::int64_t peak_of(specs::MemoryClass memory_class) const {
+    return peak_bytes_of[static_cast<std::size_t>(memory_class)];
   }
 };
 

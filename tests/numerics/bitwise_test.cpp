@@ -1,7 +1,9 @@
 // What must not move a single bit: the order of independent work, recomputation, overlap, and where the
 // optimizer's state lies. Clipping is off, since a norm summed in another order moves the last bit.
+#include <cstddef>
 #include <vector>
 
+#include "runtime/capabilities.h"
 #include "tests/numerics/matrix_fixture.h"
 
 namespace runtime::numerics {
@@ -20,29 +22,120 @@ class Bitwise : public MatrixTest {
     return training;
   }
 
-  static void expect_same(const TrainingCase& a, const TrainingCase& b) {
-    const TrainingOutcome first = train(*pool_, a);
-    const TrainingOutcome second = train(*pool_, b);
+  static void expect_same(const TrainingCase& a, const TrainingCase& b, WorkerPool& pool = *pool_) {
+    const TrainingOutcome first = train(pool, a);
+    const TrainingOutcome second = train(pool, b);
     EXPECT_EQ(first.losses, second.losses) << a.name() << " and " << b.name();
     EXPECT_TRUE(first.gradients == second.gradients) << a.name() << " and " << b.name();
     EXPECT_TRUE(first.weights == second.weights) << a.name() << " and " << b.name();
   }
 };
 
-TEST_F(Bitwise, TheSameRunTwiceIsTheSame) { expect_same(base(2, 2, 1), base(2, 2, 1)); }
+TEST_F(Bitwise, TheSameRunTwiceIsTheSame) {
+  TrainingCase sharded = base(2, 1, 4);
+  sharded.micro_batches = 3;
+  sharded.zero = {.stage = 3, .scope = specs::ShardScope::node, .shard_ranks = 2};
+  sharded.dropout = sharded.attention_dropout = 0.1;
+  sharded.recomputation = specs::Recomputation::full;
+  TrainingCase offloaded = base(1, 2, 3);
+  offloaded.zero.stage = 1;
+  offloaded.offload = {.optimizer = {specs::OffloadDevice::cpu, 8}, .delayed_update = true};
+  for (const TrainingCase& training : {base(2, 2, 1), sharded, offloaded})
+    for (const specs::Precision precision :
+         {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16}) {
+      TrainingCase twice = training;
+      twice.precision = precision;
+      expect_same(twice, twice);
+    }
+}
+
+/// The same without what must not move a bit: the schedule, recomputation, offload, overlap, synchronising,
+/// prefetch, kept units, and between two replicas the shards of what is not summed in another order.
+TrainingCase without_what_changes_nothing(TrainingCase training) {
+  // Among more ranks a sum goes around a ring that begins elsewhere for each part of a bucket, and whole
+  // stages or units make other buckets.
+  const bool two_summands = training.data <= 2 && training.tensor <= 2;
+  if (training.virtual_stages == 1) {
+    training.schedule = specs::ScheduleKind::one_forward_one_backward;
+  } else if (two_summands && training.cut == Cut::even) {
+    training.fixed_layers = training.layers();
+    training.schedule = specs::ScheduleKind::gpipe;
+    training.virtual_stages = 1;
+  }
+  training.recomputation = specs::Recomputation::none;
+  training.recomputed_layers = RecomputedLayers::all;
+  training.offload = {};
+  training.overlap_reduction = true;
+  training.debug_synchronise = false;
+  training.buckets.prefetch_units = 1;
+  training.zero.kept_units = 0;
+  if (two_summands && training.zero.scope == specs::ShardScope::world)
+    training.zero.stage -= training.zero.stage % 2;
+  return training;
+}
+
+class BitwisePairs : public Bitwise {
+ protected:
+  /// Of the pairs of features every n-th.
+  static void expect_same_without(specs::Precision precision, std::size_t every) {
+    std::vector<TrainingCase> cases;
+    const std::vector<TrainingCase> pairs = paired_placements(capabilities(), 1);
+    for (std::size_t i = 0; i < pairs.size(); i += every) {
+      if (pairs[i].offload.delayed_update) continue;
+      cases.push_back(pairs[i]);
+      cases.back().precision = precision;
+      cases.back().gradient_clip = 0;
+    }
+    for_each_case(cases, [&](std::size_t index, WorkerPool& pool) {
+      expect_same(cases[index], without_what_changes_nothing(cases[index]), pool);
+    });
+  }
+};
+class NightlyBitwisePairs : public BitwisePairs {};
+
+TEST_F(BitwisePairs, AreTheSameWithoutWhatChangesNothing) { expect_same_without(specs::Precision::fp32, 5); }
+
+TEST_F(NightlyBitwisePairs, AllAreTheSameWithoutWhatChangesNothingInEveryPrecision) {
+  for (const specs::Precision precision :
+       {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16})
+    expect_same_without(precision, 1);
+}
 
 TEST_F(Bitwise, SchedulesAreTheSame) {
-  for (const specs::ScheduleKind kind : {specs::ScheduleKind::gpipe, specs::ScheduleKind::zero_bubble_h1}) {
-    TrainingCase other = base(1, 2, 1);
-    other.schedule = kind;
-    expect_same(base(1, 2, 1), other);
+  const auto expect_same_under_all = [](TrainingCase plain) {
+    for (const specs::ScheduleKind kind : {specs::ScheduleKind::gpipe, specs::ScheduleKind::zero_bubble_h1}) {
+      TrainingCase other = plain;
+      other.schedule = kind;
+      expect_same(plain, other);
+    }
+    for (const std::int64_t virtual_stages : {2, 3}) {
+      plain.fixed_layers = plain.pipeline * virtual_stages;
+      TrainingCase interleaved = plain;
+      interleaved.schedule = specs::ScheduleKind::interleaved;
+      interleaved.virtual_stages = virtual_stages;
+      expect_same(plain, interleaved);
+    }
+  };
+  for (const specs::Precision precision :
+       {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16}) {
+    TrainingCase plain = base(1, 2, 1);
+    plain.precision = precision;
+    expect_same_under_all(plain);
   }
-  TrainingCase plain = base(1, 2, 1);
-  plain.fixed_layers = 4;
-  TrainingCase interleaved = plain;
-  interleaved.schedule = specs::ScheduleKind::interleaved;
-  interleaved.virtual_stages = 2;
-  expect_same(plain, interleaved);
+  TrainingCase sharded = base(1, 2, 2);
+  sharded.zero.stage = 1;
+  sharded.dropout = 0.1;
+  expect_same_under_all(sharded);
+  TrainingCase deep = base(2, 4, 1);
+  deep.model = TinyModel::llama;
+  deep.tied = false;
+  deep.sequence_parallel = true;
+  deep.micro_batches = 8;
+  for (const specs::ScheduleKind kind : {specs::ScheduleKind::gpipe, specs::ScheduleKind::zero_bubble_h1}) {
+    TrainingCase other = deep;
+    other.schedule = kind;
+    expect_same(deep, other);
+  }
 }
 
 TEST_F(Bitwise, RecomputationWithDropoutChangesNothing) {
@@ -80,14 +173,26 @@ TrainingCase two_replicas(std::int64_t zero_stage, std::int64_t micro_batches) {
 class BitwiseZero : public Bitwise {
  protected:
   static void expect_same_under_any_accumulation(std::int64_t zero_stage, std::int64_t other_stage) {
-    for (const specs::Precision precision : {specs::Precision::fp32, specs::Precision::bf16})
-      for (const std::int64_t micro_batches : {1, 2, 6}) {
+    const auto expect = [&](const TrainingCase& training) {
+      TrainingCase other = training;
+      other.zero.stage = other_stage;
+      expect_same(training, other);
+    };
+    for (const specs::Precision precision :
+         {specs::Precision::fp64, specs::Precision::fp32, specs::Precision::bf16, specs::Precision::fp16})
+      for (const std::int64_t micro_batches : {1, 2, 3, 6}) {
         TrainingCase training = two_replicas(zero_stage, micro_batches);
         training.precision = precision;
-        TrainingCase other = training;
-        other.zero.stage = other_stage;
-        expect_same(training, other);
+        expect(training);
       }
+    TrainingCase narrow = two_replicas(zero_stage, 3);
+    narrow.precision = narrow.gradient_precision = specs::Precision::bf16;
+    expect(narrow);
+    TrainingCase beside_tensor = two_replicas(zero_stage, 3);
+    beside_tensor.model = TinyModel::llama;
+    beside_tensor.tensor = 2;
+    beside_tensor.sequence_parallel = true;
+    expect(beside_tensor);
   }
 };
 

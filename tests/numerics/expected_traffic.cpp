@@ -197,13 +197,29 @@ class ExpectedTraffic {
     }
     if (training_.data == 1) return;
     if (training_.zero.stage == 0) {
-      add("gradient", CommunicationOp::all_reduce, gradient_type_, counted_.bucket_elements);
+      add("gradient", CommunicationOp::all_reduce, gradient_type_, counted_.bucket_elements());
       return;
     }
-    add("shard", CommunicationOp::reduce_scatter, gradient_type_, counted_.bucket_elements * reductions());
-    add("shard", CommunicationOp::all_gather, type_, counted_.bucket_elements);
+    add("shard", CommunicationOp::reduce_scatter, gradient_type_, counted_.bucket_elements() * reductions());
+    for (const CountedBucket& bucket : counted_.buckets)
+      add("shard", CommunicationOp::all_gather, type_, bucket.elements * gathers_of(bucket.unit));
     if (shard_ranks() < training_.data)
-      add("replica", CommunicationOp::all_reduce, gradient_type_, counted_.bucket_elements / shard_ranks());
+      add("replica", CommunicationOp::all_reduce, gradient_type_, counted_.bucket_elements() / shard_ranks());
+  }
+
+  /// Times that a unit's parameters are gathered in a step.
+  std::int64_t gathers_of(std::int64_t unit) const {
+    if (training_.zero.stage < 3) return 1;
+    const std::int64_t output = 1 + model_.layers;
+    // Counted from the output layer back.
+    const auto keeps = [&](std::int64_t place) { return output - place < training_.zero.kept_units ? 1 : 0; };
+    std::int64_t times = 2 - keeps(unit);
+    if (unit == 0) times = training_.tied ? 3 - keeps(output) - keeps(0) : 1;
+    const bool is_layer = unit > 0 && unit < output;
+    if (is_layer && training_.recomputation == specs::Recomputation::full &&
+        training_.recomputed_layers == RecomputedLayers::in_pairs && unit % 2 == 1 && unit < model_.layers)
+      ++times;
+    return times * training_.micro_batches;
   }
 
   const TrainingCase& training_;
@@ -224,6 +240,12 @@ std::string describe(const TrafficKey& key) {
 
 }  // namespace
 
+std::int64_t RankTraffic::bucket_elements() const {
+  std::int64_t sum = 0;
+  for (const CountedBucket& bucket : buckets) sum += bucket.elements;
+  return sum;
+}
+
 std::map<TrafficKey, double> expected_traffic(const TrainingCase& training, std::int64_t rank,
                                               const RankTraffic& counted) {
   return ExpectedTraffic(training, rank, counted).of_one_step();
@@ -232,8 +254,9 @@ std::map<TrafficKey, double> expected_traffic(const TrainingCase& training, std:
 std::vector<std::string> traffic_defects(const TrainingCase& training, std::int64_t rank,
                                          const RankTraffic& counted) {
   std::vector<std::string> defects;
-  const std::int64_t padding = counted.bucket_elements - counted.parameter_elements;
-  const std::int64_t most = alignment * (counted.blocks + counted.buckets * training.data);
+  const std::int64_t padding = counted.bucket_elements() - counted.parameter_elements;
+  const auto buckets = static_cast<std::int64_t>(counted.buckets.size());
+  const std::int64_t most = alignment * (counted.blocks + buckets * training.data);
   if (padding < 0 || padding > most)
     defects.push_back(
         fmt::format("rank {} pads its buckets with {} elements, at most {} are needed", rank, padding, most));
@@ -244,7 +267,6 @@ std::vector<std::string> traffic_defects(const TrainingCase& training, std::int6
   for (const auto& [key, bytes] : counted.wire_bytes)
     if (bytes > 0) keys.insert(key);
   for (const TrafficKey& key : keys) {
-    if (key.group == "shard" && training.zero.stage == 3) continue;
     const double wanted = expected[key];
     const auto found = counted.wire_bytes.find(key);
     const double seen = found == counted.wire_bytes.end() ? 0 : found->second / steps;

@@ -11,13 +11,19 @@
 
 namespace runtime::numerics {
 
+/// Of a rank's gradients; with ZeRO 3 it holds parameters of no other unit (runtime/model/unit_pass.h).
+struct CountedBucket {
+  std::int64_t unit = 0;
+  std::int64_t elements = 0;  ///< padding included
+};
+
 /// What a rank counted over a whole run.
 struct RankTraffic {
   std::map<TrafficKey, double> wire_bytes;
-  std::int64_t bucket_elements = 0;     ///< of all gradient buckets, padding included
-  std::int64_t parameter_elements = 0;  ///< padding rows of the vocabulary included, other padding not
-  std::int64_t blocks = 0;              ///< of parameters that lie together
-  std::int64_t buckets = 0;
+  std::vector<CountedBucket> buckets;
+  std::int64_t parameter_elements = 0;   ///< padding rows of the vocabulary included, other padding not
+  std::int64_t blocks = 0;               ///< of parameters that lie together
+  std::int64_t bucket_elements() const;  ///< of all buckets
 };
 
 /// wire bytes = payload × 2(n−1)/n for an all-reduce, × (n−1)/n for a reduce-scatter or an all-gather, × 1
@@ -38,8 +44,9 @@ struct RankTraffic {
 /// the tensor axis and of a tied table over its two ends; over the replicas an all-reduce of all buckets, or
 /// at ZeRO 1 their reduce-scatter in g and their all-gather in b bytes, and an all-reduce of the shard over
 /// the nodes where it stays inside one; the count of target tokens; loss and norm together. At ZeRO 2 the
-/// sums over the tensor axis and the reduce-scatter come once a micro-batch. ZeRO 3 has a form of its own for
-/// what the shard group exchanges.
+/// sums over the tensor axis and the reduce-scatter come once a micro-batch. At ZeRO 3 so does the gathering
+/// of parameters, twice for each unit; once where it is kept from the one pass to the other, and for the
+/// embedding, whose backward pass reads none; thrice for a layer that is replayed before others of its block.
 std::map<TrafficKey, double> expected_traffic(const TrainingCase& training, std::int64_t rank,
                                               const RankTraffic& counted);
 

@@ -27,7 +27,8 @@ class LossScale : public MatrixTest {
   }
   static std::vector<TrainingCase> placements() {
     return {in_fp16(1, 1, 1, 0, 0), in_fp16(2, 1, 1, 0, 0), in_fp16(1, 2, 1, 0, 0), in_fp16(1, 1, 2, 0, 0),
-            in_fp16(1, 1, 2, 1, 0), in_fp16(1, 1, 2, 2, 0), in_fp16(1, 2, 2, 1, 5), in_fp16(1, 1, 2, 1, 8)};
+            in_fp16(1, 1, 2, 1, 0), in_fp16(1, 1, 2, 2, 0), in_fp16(1, 1, 2, 3, 0), in_fp16(1, 2, 2, 1, 5),
+            in_fp16(1, 1, 2, 1, 8), in_fp16(1, 1, 2, 3, 8), in_fp16(2, 1, 4, 3, 0), in_fp16(2, 2, 2, 0, 0)};
   }
   /// The figures of a step that is skipped are no numbers, on which no two are equal.
   static bool same_scales_and_rates(const TrainingOutcome& a, const TrainingOutcome& b) {

@@ -40,7 +40,7 @@ class MatrixTest : public testing::Test {
     return compare(outcome, reference(training, pool), training.optimizer == specs::OptimizerKind::adamw);
   }
 
-  /// To the single process, and in bytes communicated to the closed form.
+  /// To the single process; in bytes communicated, passes and whole buffers to what the placement says.
   static Differences expect_equal(const TrainingCase& training, WorkerPool& pool = *pool_) {
     const TrainingOutcome outcome = train(pool, training);
     const Differences found = differences(training, outcome, pool);
@@ -48,7 +48,7 @@ class MatrixTest : public testing::Test {
     std::printf("%s\n", line.c_str());
     std::fflush(stdout);
     EXPECT_TRUE(within(found, bars_for(training.precision))) << line << "\n " << describe_places(found);
-    for (const std::string& defect : outcome.traffic_defects)
+    for (const std::string& defect : outcome.count_defects)
       ADD_FAILURE() << training.name() << ": " << defect;
     return found;
   }

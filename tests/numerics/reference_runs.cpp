@@ -21,6 +21,7 @@ TrainingCase single_process(const TrainingCase& training) {
   single.gradient_clip = training.gradient_clip;
   single.steps = training.steps;
   single.warmup_steps = training.warmup_steps;
+  single.learnable = training.learnable;
   single.initial_loss_scale = training.initial_loss_scale;
   single.loss_scale_window = training.loss_scale_window;
   single.spoiled_steps = training.spoiled_steps;

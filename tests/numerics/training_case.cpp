@@ -96,6 +96,7 @@ std::string TrainingCase::name() const {
   add(attention_dropout > 0, "attention-dropout");
   add(attention != specs::AttentionImplementation::flash, std::string(specs::name_of(attention)));
   add(gradient_clip == 0, "unclipped");
+  add(learnable, "learnable");
   add(spoiled_steps > 0, fmt::format("overflow-on-{}", spoiled_rank));
   add(!overlap_reduction, "no-overlap");
   add(debug_synchronise, "debug-sync");

@@ -66,6 +66,9 @@ struct TrainingCase {
   double gradient_clip = 0.5;  ///< below the norms of these runs: clipping is at work
   std::int64_t steps = 3;      ///< the last one's loss is that of weights with two updates behind them
   std::int64_t warmup_steps = 2;
+  /// Each target follows from its token; else they are drawn at random, which nothing can learn: gradients
+  /// stay noise, and after some tens of steps rounding alone leads anywhere.
+  bool learnable = false;
   double initial_loss_scale = 65536;
   std::int64_t loss_scale_window = 1000;
   std::uint64_t spoiled_steps = 0;  ///< bit n: the gradients of step n become infinite

@@ -121,14 +121,46 @@ void write_traffic(Writer& out, const Traffic& traffic, Trainer& trainer) {
     out.number(static_cast<std::int64_t>(key.dtype));
     out.real(count.wire_bytes);
   }
-  std::int64_t bucket_elements = 0, parameter_elements = 0;
-  for (const Bucket& bucket : trainer.parameters().buckets()) bucket_elements += bucket.numel;
+  const std::vector<Bucket>& buckets = trainer.parameters().buckets();
+  out.number(static_cast<std::int64_t>(buckets.size()));
+  for (const Bucket& bucket : buckets) {
+    out.number(bucket.unit.unit);
+    out.number(bucket.numel);
+  }
+  std::int64_t parameter_elements = 0;
   for (const Parameter* parameter : trainer.parameters().parameters())
     parameter_elements += parameter->numel();
-  out.number(bucket_elements);
   out.number(parameter_elements);
   out.number(static_cast<std::int64_t>(trainer.parameters().blocks().size()));
+}
+
+void write_work(Writer& out, Trainer& trainer) {
+  std::vector<UnitPasses> passes;
+  for (const auto& stage : trainer.stages())
+    for (const UnitPasses& unit : stage->passes()) passes.push_back(unit);
+  out.number(static_cast<std::int64_t>(passes.size()));
+  for (const UnitPasses& unit : passes) {
+    out.number(unit.unit);
+    out.number(unit.whole);
+    out.number(unit.attention_core);
+  }
   out.number(static_cast<std::int64_t>(trainer.parameters().buckets().size()));
+  out.number(trainer.reducer().peak_whole_buckets());
+  out.number(trainer.gatherer() != nullptr ? trainer.gatherer()->peak_gathered() : 0);
+}
+
+RankWork read_work(Reader& in) {
+  RankWork work;
+  work.passes.resize(static_cast<std::size_t>(in.number()));
+  for (UnitPasses& unit : work.passes) {
+    unit.unit = in.number();
+    unit.whole = in.number();
+    unit.attention_core = in.number();
+  }
+  work.buckets = in.number();
+  work.peak_whole_buckets = in.number();
+  work.peak_gathered_units = in.number();
+  return work;
 }
 
 RankTraffic read_traffic(Reader& in) {
@@ -139,10 +171,13 @@ RankTraffic read_traffic(Reader& in) {
     key.dtype = static_cast<c10::ScalarType>(in.number());
     traffic.wire_bytes[key] = in.real();
   }
-  traffic.bucket_elements = in.number();
+  traffic.buckets.resize(static_cast<std::size_t>(in.number()));
+  for (CountedBucket& bucket : traffic.buckets) {
+    bucket.unit = in.number();
+    bucket.elements = in.number();
+  }
   traffic.parameter_elements = in.number();
   traffic.blocks = in.number();
-  traffic.buckets = in.number();
   return traffic;
 }
 
@@ -166,10 +201,12 @@ std::vector<MicroBatch> batches_of(const TrainingCase& training, std::int64_t st
         const RandomBlock bits =
             philox(7, static_cast<std::uint64_t>(step), sequence * 64 + static_cast<std::uint64_t>(position));
         const std::int64_t at = row * length + position;
-        batch.tokens.data_ptr<std::int64_t>()[at] = bits[0] % TrainingCase::vocabulary;
+        const std::int64_t token = bits[0] % TrainingCase::vocabulary;
+        const std::int64_t drawn = bits[1] % TrainingCase::vocabulary;
+        const std::int64_t target = training.learnable ? (5 * token + 3) % TrainingCase::vocabulary : drawn;
         const bool masked = sequence == masked_sequence || bits[2] % 32 < sequence;
-        batch.targets.data_ptr<std::int64_t>()[at] =
-            masked ? std::int64_t{-100} : std::int64_t{bits[1] % TrainingCase::vocabulary};
+        batch.tokens.data_ptr<std::int64_t>()[at] = token;
+        batch.targets.data_ptr<std::int64_t>()[at] = masked ? std::int64_t{-100} : target;
       }
     batches.push_back(std::move(batch));
   }
@@ -205,6 +242,7 @@ std::string train_job(WorkerContext& context, const std::string& request) {
   }
   write_pieces(out, trainer, false);
   write_traffic(out, context.groups.traffic(), trainer);
+  write_work(out, trainer);
   return out.take();
 }
 
@@ -304,7 +342,9 @@ TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
     weights.read_pieces(in, rank);
     outcome.traffic.push_back(read_traffic(in));
     for (std::string& defect : traffic_defects(training, rank, outcome.traffic.back()))
-      outcome.traffic_defects.push_back(std::move(defect));
+      outcome.count_defects.push_back(std::move(defect));
+    for (std::string& defect : work_defects(training, rank, read_work(in)))
+      outcome.count_defects.push_back(std::move(defect));
     ++rank;
   }
   gradients.check_complete();

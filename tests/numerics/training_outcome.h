@@ -8,6 +8,7 @@
 
 #include "runtime/worker_pool/worker_pool.h"
 #include "tests/numerics/expected_traffic.h"
+#include "tests/numerics/expected_work.h"
 #include "tests/numerics/training_case.h"
 
 namespace runtime::numerics {
@@ -28,8 +29,8 @@ struct TrainingOutcome {
   std::vector<RankTraffic> traffic;  ///< by rank
   /// Elements that no rank gave, or ranks that hold copies of an element and disagree in any bit.
   std::vector<std::string> defects;
-  std::vector<std::string>
-      traffic_defects;  ///< bytes that a rank communicated and should not, or the reverse
+  /// Bytes that a rank communicated and should not, or the reverse; passes and whole buffers likewise.
+  std::vector<std::string> count_defects;
 };
 
 /// The job of the ranks, by the name "train".

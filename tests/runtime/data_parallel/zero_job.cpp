@@ -17,7 +17,7 @@ namespace runtime {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedStep, events, wire_bytes, peak_whole_buckets, peak_gathered_units,
                                    gathers, whole_gradients_left, whole_parameters_left, bucket_elements,
-                                   bucket_units, smallest_block_elements, peak_bytes, most_bucket_bytes, loss,
+                                   bucket_units, smallest_block_elements, peak_bytes, most_travelling, loss,
                                    gradient_norm)
 
 namespace {
@@ -67,7 +67,10 @@ std::string run_counted(WorkerContext& context, const std::string& request) {
   const TrainingCase training = numerics::case_from_bytes(request);
   TrainerSpec spec{model_of(training), training_of(training), placement_of(training), schedule_of(training)};
   const Mesh mesh(spec.placement, context.groups);
-  Trainer trainer(std::move(spec), mesh, {training.overlap_reduction, training.faults});
+  Trainer trainer(std::move(spec), mesh,
+                  {.overlap_reduction = training.overlap_reduction,
+                   .faults = training.faults,
+                   .debug_synchronise = training.debug_synchronise});
   const std::vector<MicroBatch> batches = batches_of(training, mesh.coordinates().data);
   trainer.step(batches);
 
@@ -76,8 +79,9 @@ std::string run_counted(WorkerContext& context, const std::string& request) {
   trainer.executor().listen(events);
   trainer.reducer().on_launch = [&](std::size_t bucket) {
     events.list.push_back(fmt::format("reduce {}", bucket));
-    const auto index = static_cast<std::size_t>(specs::MemoryClass::communication_buckets);
-    step.most_bucket_bytes = std::max(step.most_bucket_bytes, tensor_memory().current_bytes_of[index]);
+  };
+  trainer.executor().on_action = [&](const specs::Action&) {
+    step.most_travelling = std::max(step.most_travelling, trainer.reducer().travelling());
   };
   context.groups.traffic().reset();
   reset_peak_tensor_memory();
@@ -86,7 +90,7 @@ std::string run_counted(WorkerContext& context, const std::string& request) {
   step.gradient_norm = result.gradient_norm;
   const TensorMemory memory = tensor_memory();
   for (const auto& [memory_class, name] : specs::EnumNames<specs::MemoryClass>::names)
-    step.peak_bytes[std::string(name)] = memory.at_peak(memory_class);
+    step.peak_bytes[std::string(name)] = memory.peak_of(memory_class);
   for (const auto& [key, count] : context.groups.traffic().counts())
     step.wire_bytes[fmt::format("{} {} {}", key.group, specs::name_of(key.op), c10::toString(key.dtype))] =
         count.wire_bytes;

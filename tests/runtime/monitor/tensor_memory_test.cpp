@@ -72,6 +72,28 @@ TEST_F(TensorMemoryTest, ScopesTagAllocationsAndFreesReturnToTheirOwnClass) {
   EXPECT_EQ(of(specs::MemoryClass::parameters), 0);
 }
 
+TEST_F(TensorMemoryTest, EachClassHasAPeakOfItsOwn) {
+  const auto peak_of = [](specs::MemoryClass memory_class) { return tensor_memory().peak_of(memory_class); };
+  const std::int64_t gradients = peak_of(specs::MemoryClass::gradients);
+  const std::int64_t buckets = peak_of(specs::MemoryClass::communication_buckets);
+  {
+    const MemoryClassScope scope(specs::MemoryClass::gradients);
+    const at::Tensor gone = at::empty({100}, at::kByte);
+  }
+  const at::Tensor larger = at::empty({1000}, at::kByte);
+  EXPECT_EQ(tensor_memory().at_peak(specs::MemoryClass::gradients), gradients);
+  EXPECT_EQ(peak_of(specs::MemoryClass::gradients), gradients + 100);
+  at::Tensor retagged;
+  {
+    const MemoryClassScope scope(specs::MemoryClass::workspace);
+    retagged = at::empty({40}, at::kByte);
+  }
+  retag(retagged.storage().data_ptr(), specs::MemoryClass::communication_buckets);
+  EXPECT_EQ(peak_of(specs::MemoryClass::communication_buckets), buckets + 40);
+  reset_peak_tensor_memory();
+  EXPECT_EQ(peak_of(specs::MemoryClass::gradients), gradients);
+}
+
 TEST_F(TensorMemoryTest, HostMemoryIsCountedBesideTheDevicesWithItsOwnPeak) {
   const auto host = [&] { return tensor_memory().host.current_bytes - before_.host.current_bytes; };
   const at::Tensor on_device = at::empty({10}, at::kByte);
