@@ -183,6 +183,31 @@ struct PricedRank {
 
 }  // namespace
 
+namespace {
+
+/// Stages whose prices may differ by their units alone.
+bool treated_alike(const specs::PipelineStage& a, const specs::PipelineStage& b) {
+  return a.mesh == b.mesh && a.zero == b.zero && a.offload == b.offload && a.modules == b.modules &&
+         a.device_group == b.device_group;
+}
+
+/// The stage or rank that was priced last: neighbours are mostly like it.
+struct PricedLast {
+  const specs::PipelineStage* stage = nullptr;
+  const LayerCosts* costs = nullptr;
+  ShardKey shards;
+  UnitCounts counts;
+  bool has_treatment_of(const specs::PipelineStage& other) const {
+    return stage != nullptr && treated_alike(*stage, other);
+  }
+};
+
+void add(const TermSeconds& terms, TermSeconds& sum) {
+  for (std::size_t i = 0; i < time_terms; ++i) sum[i] += terms[i];
+}
+
+}  // namespace
+
 struct Estimator::PricedStages {
   std::vector<PricedRank> ranks;
   PlacementSeconds seconds;
@@ -207,21 +232,39 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
   const double micro_batch = static_cast<double>(placement.micro_batch);
   PricedStages priced;
   priced.ranks.resize(static_cast<std::size_t>(placement.pipeline_ranks()));
+  priced.seconds.stages.reserve(placement.stages.size());
   std::vector<bool> used(groups.size());
+  PricedLast last;
+  StageSeconds seconds_of_last;
+  TermSeconds terms_of_last{};
+  const auto treat = [&](const specs::PipelineStage& stage, std::size_t group) {
+    if (!last.has_treatment_of(stage)) {
+      last.costs = &state_->layer(group, key_of(stage));
+      last.shards = shard_key(placement, stage);
+      last.stage = nullptr;
+    }
+  };
   for (const specs::PipelineStage& stage : placement.stages) {
     PricedRank& rank = priced.ranks.at(static_cast<std::size_t>(stage.pipeline_rank));
     if (rank.representative == nullptr) rank.representative = &stage;
     const std::size_t group = group_of(stage);
     used.at(group) = true;
     const CostInputs& inputs = groups.at(group);
-    const LayerCosts& costs = state_->layer(group, key_of(stage));
+    treat(stage, group);
     const UnitCounts counts = unit_counts(inputs.model, stage);
     rank.counts += counts;
     if (placement.virtual_stages > 1) rank.chunks.push_back(counts);
-    rank.flops += rank_flops(costs, counts);
-    priced.seconds.stages.push_back(
-        placed_stage_seconds(inputs, costs, counts, shard_key(placement, stage), micro_batch, &rank.terms));
-    rank.micro_batch_seconds += priced.seconds.stages.back().total();
+    rank.flops += rank_flops(*last.costs, counts);
+    if (last.stage == nullptr || !(last.counts == counts)) {
+      terms_of_last = {};
+      seconds_of_last =
+          placed_stage_seconds(inputs, *last.costs, counts, last.shards, micro_batch, &terms_of_last);
+      last.counts = counts;
+    }
+    last.stage = &stage;
+    add(terms_of_last, rank.terms);
+    priced.seconds.stages.push_back(seconds_of_last);
+    rank.micro_batch_seconds += seconds_of_last.total();
   }
   balance_stages(groups.front(), priced.seconds.stages);
   bool first = true;
@@ -240,11 +283,18 @@ Estimator::PricedStages Estimator::price_stages(const specs::Placement& placemen
   priced.seconds.micro_batches = static_cast<std::int64_t>(priced.job.step.pipeline.micro_batches);
   priced.seconds.transfers = priced.job.transfers.between_stages(priced.job.step.pipeline);
   priced.seconds.fixed = fixed_seconds(groups[priced.job_group], priced.job.step);
+  priced.seconds.ends.reserve(priced.ranks.size());
+  last.stage = nullptr;
   for (const PricedRank& rank : priced.ranks) {
     const specs::PipelineStage& stage = *rank.representative;
     const std::size_t group = group_of(stage);
-    priced.seconds.ends.push_back(rank_end_seconds(groups.at(group), state_->layer(group, key_of(stage)),
-                                                   rank.counts, shard_key(placement, stage)));
+    treat(stage, group);
+    const bool alike = last.stage != nullptr && last.counts == rank.counts;
+    priced.seconds.ends.push_back(
+        alike ? priced.seconds.ends.back()
+              : rank_end_seconds(groups.at(group), *last.costs, rank.counts, last.shards));
+    last.stage = &stage;
+    last.counts = rank.counts;
   }
   return priced;
 }
@@ -278,16 +328,25 @@ std::vector<Estimator::RankMemoryOfGroup> Estimator::memory_of_ranks(const specs
   const std::vector<CostInputs>& groups = state_->inputs;
   std::vector<RankMemoryOfGroup> memories;
   memories.reserve(priced.ranks.size());
+  PricedLast last;
+  RankLoad load;
   for (std::size_t rank = 0; rank < priced.ranks.size(); ++rank) {
     const specs::PipelineStage& stage = *priced.ranks[rank].representative;
     const auto group = static_cast<std::size_t>(share != nullptr ? share->device_group : stage.device_group);
-    LayerKey key = layer_key(placement, stage);
-    if (share != nullptr) key.accumulates = share->micro_batches > 1;
-    RankLoad load = rank_load(priced.job, state_->layer(group, key), priced.ranks[rank].counts,
-                              shard_key(placement, stage), static_cast<std::int64_t>(rank),
-                              module_split(groups.at(group).model, stage.modules, stage.mesh.tensor),
-                              groups.at(group).model.tied_embeddings);
-    load.chunks = priced.ranks[rank].chunks;
+    const PricedRank& of_rank = priced.ranks[rank];
+    if (last.has_treatment_of(stage) && last.counts == of_rank.counts) {
+      load.pipeline_rank = static_cast<double>(rank);
+    } else {
+      LayerKey key = layer_key(placement, stage);
+      if (share != nullptr) key.accumulates = share->micro_batches > 1;
+      load = rank_load(priced.job, state_->layer(group, key), of_rank.counts, shard_key(placement, stage),
+                       static_cast<std::int64_t>(rank),
+                       module_split(groups.at(group).model, stage.modules, stage.mesh.tensor),
+                       groups.at(group).model.tied_embeddings);
+      last.counts = of_rank.counts;
+    }
+    last.stage = &stage;
+    load.chunks = of_rank.chunks;
     memories.push_back({group, static_cast<std::int64_t>(rank), rank_memory(groups.at(group), load)});
   }
   return memories;

@@ -18,11 +18,11 @@ double product_seconds(const TermSeconds& terms) {
 
 void TimeAccount::add_rank(std::int64_t pipeline_rank, const StepEndSeconds& end, const TermSeconds& terms,
                            double flops) {
-  first_of_rank_ = entries_.size();
+  place_.fill(0);
   double accounted = 0;
   for (std::size_t i = 0; i < time_terms; ++i) {
     if (terms[i] == 0) continue;
-    const TimeTerm term = specs::EnumNames<TimeTerm>::names[i].first;
+    const auto term = static_cast<TimeTerm>(i);
     const double of_flops = is_product(term) ? flops * terms[i] / product_seconds(terms) : 0;
     add(pipeline_rank, term, terms[i] * micro_batches_, of_flops * micro_batches_);
     accounted += terms[i] * micro_batches_;
@@ -47,9 +47,9 @@ double TimeAccount::add_end(std::int64_t pipeline_rank, const StepEndSeconds& en
 
 void TimeAccount::add(std::int64_t pipeline_rank, TimeTerm term, double seconds, double flops) {
   if (seconds == 0) return;
-  for (std::size_t i = first_of_rank_; i < entries_.size(); ++i) {
-    specs::TimeEntry& same = entries_[i];
-    if (same.term != term) continue;
+  std::size_t& place = place_[static_cast<std::size_t>(term)];
+  if (place != 0) {
+    specs::TimeEntry& same = entries_[place - 1];
     same.exposed_seconds += seconds;
     same.busy_seconds += seconds;
     same.flops += flops;
@@ -61,6 +61,7 @@ void TimeAccount::add(std::int64_t pipeline_rank, TimeTerm term, double seconds,
   entry.exposed_seconds = entry.busy_seconds = seconds;
   entry.flops = flops;
   entries_.push_back(entry);
+  place = entries_.size();
 }
 
 }  // namespace cost_models

@@ -1,6 +1,7 @@
 // Where the seconds of a step go.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -28,7 +29,7 @@ class TimeAccount {
   const StepSeconds& step_;
   double micro_batches_;
   std::vector<specs::TimeEntry>& entries_;
-  std::size_t first_of_rank_ = 0;
+  std::array<std::size_t, time_terms> place_{};  ///< of a term of this rank in `entries_`, from 1; 0: nowhere
 };
 
 }  // namespace cost_models

@@ -174,7 +174,11 @@ class Verifier {
     const specs::CostBreakdown cost = estimator_.estimate(placement);
     ++result_.priced_members;
     const double price = objective(cost);
-    const cost_models::Estimator::Fits room = estimator_.fits(placement);
+    const cost_models::Estimator::Fits room =
+        inputs.cluster.groups.size() > 1
+            ? estimator_.fits(placement)
+            : cost_models::Estimator::Fits{cost.peak_device_bytes <= estimator_.usable_device_bytes(),
+                                           cost.peak_host_bytes_per_node <= estimator_.usable_host_bytes()};
     const bool fits = room.both();
     if (fits) least = std::min(least, price);
     const double claimed = claim.kind == RegionKind::bounded ? claim.bound : claim.best;
