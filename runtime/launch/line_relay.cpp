@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include <poll.h>
 #include <unistd.h>
 
 namespace runtime {
@@ -25,6 +26,11 @@ void LineRelay::print(std::string_view line) const {
   while (done < text.size()) {
     const ssize_t written = write(output_, text.data() + done, text.size() - done);
     if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EAGAIN) {  // whoever gave us the output does not let it wait by itself
+      pollfd ready{output_, POLLOUT, 0};
+      poll(&ready, 1, -1);
+      continue;
+    }
     if (written <= 0) return;  // nobody reads; the job goes on
     done += static_cast<std::size_t>(written);
   }

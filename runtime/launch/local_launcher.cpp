@@ -20,6 +20,7 @@
 #include "runtime/comm/rendezvous.h"
 #include "runtime/launch/child_process.h"
 #include "runtime/launch/exit_codes.h"
+#include "runtime/launch/line_prefix.h"
 #include "runtime/launch/line_relay.h"
 #include "runtime/launch/rank_failure.h"
 
@@ -52,8 +53,8 @@ class Rank {
  public:
   Rank(std::int64_t number, ChildOptions options)
       : number_(number),
-        output_(STDOUT_FILENO, number == 0 ? "" : fmt::format("rank {}: ", number)),
-        errors_(STDERR_FILENO, fmt::format("rank {}: ", number)) {
+        output_(STDOUT_FILENO, number == 0 ? "" : line_prefix(number)),  // rank 0 speaks for the job
+        errors_(STDERR_FILENO, line_prefix(number)) {
     const Pipe pipes[3] = {Pipe::open(), Pipe::open(), Pipe::open()};
     options.descriptors = {{pipes[0].write, STDOUT_FILENO},
                            {pipes[1].write, STDERR_FILENO},
@@ -288,7 +289,7 @@ class LocalJob {
     const Rank* failed = cause_ != nullptr ? cause_ : cause();
     if (failed == nullptr) return exit_done;
     const RankFailure failure = *failed->failure();
-    fmt::print(stderr, "rank {}: error: {}\n", failed->number(), failure.message);
+    fmt::print(stderr, "{}error: {}\n", line_prefix(failed->number()), failure.message);
     return failure.exit_code;
   }
 

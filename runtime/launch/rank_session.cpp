@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "runtime/launch/line_prefix.h"
 #include "runtime/launch/local_launcher.h"
 #include "runtime/launch/run_error.h"
 
@@ -90,7 +91,7 @@ void report_failure(std::int64_t rank, const RankFailure& failure) {
     const std::string text = failure.text();
     if (write(channel, text.data(), text.size()) == static_cast<ssize_t>(text.size())) return;
   }
-  fmt::print(stderr, "rank {}: error: {}\n", rank, failure.message);
+  fmt::print(stderr, "{}error: {}\n", line_prefix(rank), failure.message);
   std::fflush(stderr);
 }
 

@@ -1,6 +1,8 @@
 // dsrun as a user starts it: alone, under torchrun's variables, and when things go wrong.
 #include <cmath>
+#include <map>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,6 +21,7 @@ namespace {
 
 using std::chrono::seconds;
 using testing::HasSubstr;
+using testing::MatchesRegex;
 using testing::Not;
 
 std::vector<nlohmann::json> metrics_of(const std::filesystem::path& run_directory) {
@@ -245,8 +248,36 @@ TEST_F(Dsrun, AKilledRankEndsTheJobWithItsOwnErrorOnceAndNoOrphan) {
   ASSERT_EQ(ranks.size(), 4U);
   kill(ranks[2], SIGKILL);
   EXPECT_EQ(process->wait(seconds(20)), 10);
-  EXPECT_EQ(process->errors(), "rank 2: error: killed by signal 9 (Killed)\n");
+  EXPECT_THAT(process->errors(), MatchesRegex("[^ :]+:rank 2: error: killed by signal 9 .Killed.\n"));
   for (const pid_t rank : ranks) EXPECT_FALSE(runs(rank));
+}
+
+/// OpenMP tells its settings when a program is loaded: all ranks at once, a piece of a line at a time; the
+/// launcher, which loads it too, without a prefix.
+TEST_F(Dsrun, LinesThatRanksPrintAreWholeAndNameHostAndRank) {
+  ProcessOptions options;
+  options.environment = {{"OMP_DISPLAY_ENV", "TRUE"}, {"OMP_NUM_THREADS", "1"}};
+  const auto process = train({.data = 4, .steps = 2}, {}, options);
+  ASSERT_EQ(process->wait(), 0) << process->errors();
+  std::vector<std::string> launcher;
+  std::map<std::string, std::vector<std::string>> ranks;
+  std::istringstream lines(process->errors());
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t end = line.find(": ");
+    const bool of_rank = end != std::string::npos && line.find(":rank ") < end;
+    if (of_rank)
+      ranks[line.substr(0, end)].push_back(line.substr(end + 2));
+    else if (line.find("OMP_WAIT_POLICY") == std::string::npos)  // which it sets for its ranks
+      launcher.push_back(line);
+  }
+  ASSERT_GT(launcher.size(), 5U);
+  ASSERT_EQ(ranks.size(), 4U);
+  for (auto& [prefix, printed] : ranks) {
+    EXPECT_THAT(prefix, MatchesRegex("[^ :]+:rank [0-3]"));
+    std::erase_if(printed,
+                  [](const std::string& line) { return line.find("OMP_WAIT_POLICY") != std::string::npos; });
+    EXPECT_EQ(printed, launcher) << prefix;
+  }
 }
 
 TEST_F(Dsrun, ARankThatStopsIsATimeoutThatNamesTheCollective) {
