@@ -46,6 +46,11 @@ class ListCheck {
   CheckReport& report_;
 };
 
+template <class Value>
+bool holds(const std::vector<Value>& values, const Value& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 std::string indivisible(const std::string& name, std::int64_t number, const char* key, std::int64_t divisor) {
   if (number <= 0 || number % divisor == 0) return {};
   return fmt::format("{} {} % {} {} = {}", name, number, key, divisor, number % divisor);
@@ -120,35 +125,67 @@ void check_sizes(const Experiment& experiment, CheckReport& report) {
                  "smaller degrees, or more nodes");
 }
 
-template <class Value>
-void check_stack_list(const char* key, const std::vector<Value>& values, const std::vector<Value>& supported,
-                      const std::string& stack, CheckReport& report) {
+/// "training.stack = a, b": those of the catalog that have it; empty where none has.
+std::string stacks_with(const std::function<bool(const StackSpec&)>& has) {
+  std::vector<std::string> names;
+  for (const std::string& name : catalog_names(CatalogKind::stack))
+    if (const Result<StackSpec> stack = catalog_stack(name); stack && has(*stack)) names.push_back(name);
+  return names.empty() ? std::string() : fmt::format("training.stack = {}", fmt::join(names, ", "));
+}
+
+/// What a stack has of a dimension; elsewhere, which others have what is missing.
+template <class Value, class Supports>
+void check_stack_values(const char* key, const std::vector<Value>& values, const StackSpec& stack,
+                        const std::string& supported, const Supports& supports, CheckReport& report) {
+  const auto missing = [&](const Value& value) { return !supports(stack, value); };
+  const auto first = std::find_if(values.begin(), values.end(), missing);
+  if (first == values.end()) return;
   const auto text = [](const Value& value) {
     if constexpr (std::is_enum_v<Value>)
       return std::string(name_of(value));
     else
       return fmt::format("{}", value);
   };
-  std::vector<std::string> names;
-  for (const Value& value : supported) names.push_back(text(value));
+  std::string remedy = supported.empty() ? std::string() : "it has " + supported;
+  const std::string others = stacks_with([&](const StackSpec& other) { return supports(other, *first); });
+  if (!others.empty())
+    remedy += fmt::format("{}for {}: {}", remedy.empty() ? "" : "; ", text(*first), others);
   ListCheck<Value>(key, values, {"training.stack"}, report)
       .require(
           [&](const Value& value) {
-            const bool known = std::find(supported.begin(), supported.end(), value) != supported.end();
-            return known ? std::string() : fmt::format("stack \"{}\" has no {} {}", stack, key, text(value));
+            return missing(value) ? fmt::format("stack \"{}\" has no {} {}", stack.name, key, text(value))
+                                  : std::string();
           },
-          names.empty() ? std::string() : fmt::format("it has {}", fmt::join(names, ", ")));
+          remedy);
 }
 
-void check_stack_degree(const char* key, const std::vector<std::int64_t>& values, bool supported,
-                        const std::string& stack, CheckReport& report) {
-  if (supported) return;
+template <class Value>
+void check_stack_list(const char* key, const std::vector<Value>& values, const StackSpec& stack,
+                      std::vector<Value> StackSpec::*supported, CheckReport& report) {
+  std::vector<std::string> names;
+  for (const Value& value : stack.*supported) {
+    if constexpr (std::is_enum_v<Value>)
+      names.emplace_back(name_of(value));
+    else
+      names.push_back(fmt::format("{}", value));
+  }
+  check_stack_values(
+      key, values, stack, fmt::format("{}", fmt::join(names, ", ")),
+      [supported](const StackSpec& any, const Value& value) { return holds(any.*supported, value); }, report);
+}
+
+void check_stack_degree(const char* key, const std::vector<std::int64_t>& values,
+                        const std::function<bool(const StackSpec&)>& has, const StackSpec& stack,
+                        CheckReport& report) {
+  if (has(stack)) return;
+  const std::string others = stacks_with(has);
   ListCheck<std::int64_t>(key, values, {"training.stack"}, report)
       .require(
           [&](std::int64_t degree) {
-            return degree > 1 ? fmt::format("stack \"{}\" has no {} parallelism", stack, key) : std::string();
+            return degree > 1 ? fmt::format("stack \"{}\" has no {} parallelism", stack.name, key)
+                              : std::string();
           },
-          "leave it out, or another training.stack");
+          others.empty() ? std::string("leave it out") : "leave it out, or " + others);
 }
 
 /// Only where every combination that is left asks for it: the search drops single ones by itself.
@@ -164,35 +201,40 @@ void check_zero_with_pipeline(const Experiment& experiment, const StackSpec& sta
                     "there: {}",
                     stage, pipeline, stack.name, stack.zero_stage_with_pipeline,
                     stack.zero_with_pipeline_reason),
-        "a lower zero_stage, or pipeline = 1");
+        [&] {
+          const std::string others =
+              stacks_with([stage](const StackSpec& any) { return any.zero_stage_with_pipeline >= stage; });
+          return "a lower zero_stage, or pipeline = 1" + (others.empty() ? "" : ", or " + others);
+        }());
 }
 
 void check_stack(const Experiment& experiment, CheckReport& report) {
   const Result<StackSpec> stack = stack_of(experiment.training);
   if (!stack) return;
   const SearchSpec& search = experiment.search;
-  const std::string& name = stack->name;
-  check_stack_degree("tensor", search.tensor, stack->tensor_parallel, name, report);
-  check_stack_degree("pipeline", search.pipeline, !stack->schedules.empty(), name, report);
-  check_stack_degree("context", search.context, stack->context_parallel, name, report);
-  check_stack_degree("expert", search.expert, stack->expert_parallel, name, report);
-  check_stack_degree("expert_tensor", search.expert_tensor, stack->expert_tensor_parallel, name, report);
+  const auto degree = [&](const char* key, const std::vector<std::int64_t>& values, auto has) {
+    check_stack_degree(key, values, has, *stack, report);
+  };
+  degree("tensor", search.tensor, [](const StackSpec& any) { return any.tensor_parallel; });
+  degree("pipeline", search.pipeline, [](const StackSpec& any) { return !any.schedules.empty(); });
+  degree("context", search.context, [](const StackSpec& any) { return any.context_parallel; });
+  degree("expert", search.expert, [](const StackSpec& any) { return any.expert_parallel; });
+  degree("expert_tensor", search.expert_tensor,
+         [](const StackSpec& any) { return any.expert_tensor_parallel; });
   if (!stack->schedules.empty())
-    check_stack_list("schedule", search.schedule, stack->schedules, name, report);
-  check_stack_list("zero_stage", search.zero_stage, stack->zero_stages, name, report);
-  check_stack_list("shard_scope", search.shard_scope, stack->shard_scopes, name, report);
-  check_stack_list("recomputation", search.recomputation, stack->recomputations, name, report);
-  check_stack_list("offload_optimizer", search.offload_optimizer, stack->optimizer_offload, name, report);
-  check_stack_list("offload_parameters", search.offload_parameters, stack->parameter_offload, name, report);
-  check_stack_list("offload_activations", search.offload_activations, stack->activation_offload, name,
+    check_stack_list("schedule", search.schedule, *stack, &StackSpec::schedules, report);
+  check_stack_list("zero_stage", search.zero_stage, *stack, &StackSpec::zero_stages, report);
+  check_stack_list("shard_scope", search.shard_scope, *stack, &StackSpec::shard_scopes, report);
+  check_stack_list("recomputation", search.recomputation, *stack, &StackSpec::recomputations, report);
+  check_stack_list("offload_optimizer", search.offload_optimizer, *stack, &StackSpec::optimizer_offload,
                    report);
-  if (!stack->local_steps)
-    ListCheck<std::int64_t>("local_steps", search.local_steps, {"training.stack"}, report)
-        .require(
-            [&name](std::int64_t steps) {
-              return steps > 1 ? fmt::format("stack \"{}\" synchronises every update", name) : std::string();
-            },
-            "leave it out, or another training.stack");
+  check_stack_list("offload_parameters", search.offload_parameters, *stack, &StackSpec::parameter_offload,
+                   report);
+  check_stack_list("offload_activations", search.offload_activations, *stack, &StackSpec::activation_offload,
+                   report);
+  check_stack_values(
+      "local_steps", search.local_steps, *stack, "1",
+      [](const StackSpec& any, std::int64_t steps) { return steps == 1 || any.local_steps; }, report);
   check_zero_with_pipeline(experiment, *stack, report);
 }
 

@@ -191,6 +191,19 @@ void append_new(const Diagnostics& found, const std::vector<std::string>& settin
   }
 }
 
+/// Of the findings those that the base has too, or those that it has not.
+Diagnostics shared_with(const Diagnostics& base, const Diagnostics& found, bool shared) {
+  Diagnostics kept;
+  for (const Diagnostic& entry : found.entries()) {
+    const auto& entries = base.entries();
+    const bool of_base = std::any_of(entries.begin(), entries.end(), [&entry](const Diagnostic& other) {
+      return same_finding(entry, other);
+    });
+    if (of_base == shared) kept.add(entry);
+  }
+  return kept;
+}
+
 bool refuse_large_sweep(const Document& document, Diagnostics& diagnostics) {
   if (point_count(document.axes) <= most_sweep_points) return false;
   diagnostics.add(diagnostic_at(document.axes.front().segments.front().span,
@@ -265,10 +278,13 @@ Result<std::vector<SweepPoint>> read_sweep_text(std::string_view text, const std
   std::vector<SweepPoint> points;
   if (const auto document = read_document(text, file_name, overrides, import_model, diagnostics)) {
     if (!refuse_large_sweep(*document, diagnostics)) {
+      Diagnostics base;
+      read_values(*document, document->base, base);
       for (std::size_t number = 0; number < point_count(document->axes); ++number) {
         Diagnostics found;
         points.push_back(read_point(*document, point_indices(document->axes, number), found));
-        append_new(found, points.back().settings, diagnostics);
+        append_new(shared_with(base, found, true), {}, diagnostics);
+        append_new(shared_with(base, found, false), points.back().settings, diagnostics);
       }
     }
   }

@@ -4,6 +4,7 @@
 #include "specs/language/catalog.h"
 #include "specs/language/catalog_entries.h"
 #include "specs/language/section_keys.h"
+#include "specs/language/stack_feature.h"
 
 namespace specs {
 
@@ -102,8 +103,8 @@ void visit_keys(KeyVisitor& visitor, TrainingSpec& training) {
                  catalog_names(CatalogKind::stack));
   visitor.text({"stack_release", "of the stack; empty: the latest known", {}, true}, training.stack_release);
   if (visitor.reads()) apply_stack_defaults(training);
-  visitor.text_list({"stack_features", "switches of the stack beyond its profile", {}, true},
-                    training.stack_features);
+  visitor.list_of({"stack_features", "what the run or the build does beyond the profile", "none", true},
+                  training.stack_features, all_names<StackFeature>());
   visitor.flag({"compile", "kernels fused by a compiler"}, training.compile);
   visitor.integer({"swap_buffer_elements",
                    "of one pinned host buffer of an offload to NVMe: 5 buffers of parameters, 4 of optimizer "

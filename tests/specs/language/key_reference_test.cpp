@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "specs/language/section_keys.h"
+#include "specs/language/stack_feature.h"
 #include "tests/support/golden_file.h"
 
 namespace specs {
@@ -31,6 +32,13 @@ TEST(ExperimentLanguagePage, ListsEveryKeyAsTheReaderHasIt) {
   ASSERT_NE(from, std::string::npos);
   ASSERT_NE(to, std::string::npos);
   tests::expect_golden(page, text.substr(0, from + begin.size()) + reference_markdown() + text.substr(to));
+}
+
+TEST(ExperimentLanguagePage, TellsWhatEverySwitchOfAStackSays) {
+  const std::string text = tests::file_text("docs/experiment-language.md");
+  const std::string table = text.substr(0, text.find("## Keys"));
+  for (const std::string& feature : all_names<StackFeature>())
+    EXPECT_NE(table.find("`" + feature + "`"), std::string::npos) << feature;
 }
 
 }  // namespace

@@ -216,6 +216,36 @@ TEST(Sweep, WithoutAxesIsTheExperimentItself) {
   EXPECT_EQ(points->front().experiment, read_good(small));
 }
 
+TEST(Sweep, TellsAnErrorOfTheBaseOnceAndOneOfAPointWithIt) {
+  const auto errors = read_sweep_text(std::string(small) + R"(
+[search]
+tensor = [5]
+[sweep]
+"cluster.nodes" = [1, 2]
+"search.micro_batch" = [1, 7]
+)",
+                                      "spec.toml");
+  const std::string text = errors.diagnostics.render();
+  EXPECT_EQ(errors.diagnostics.entries().size(), 2U) << text;
+  EXPECT_NE(text.find("search.tensor: no value is possible: model.heads 12 % tensor 5 = 2\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("micro_batch 7 = 4 (sweep point cluster.nodes=1, search.micro_batch=7)"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Sweep, ABaseThatEveryPointMendsIsNoError) {
+  const auto points = read_sweep_text(std::string(small) + R"(
+[search]
+tensor = [5]
+[sweep]
+"search.tensor" = [1, 2]
+)",
+                                      "spec.toml");
+  EXPECT_TRUE(points) << points.diagnostics.render();
+}
+
 TEST(Sweep, OfTooManyPointsIsRefused) {
   std::string values = "[1";
   for (int i = 2; i <= 200; ++i) values += ", " + std::to_string(i);
