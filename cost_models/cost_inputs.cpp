@@ -331,6 +331,7 @@ class Resolver {
     inputs.tensor_micro_batch_seconds = on_cpu() ? 0 : constants_.value("step.tensor_micro_batch_seconds");
     inputs.activation_offload_exposed = constants_.value("offload.activation_exposed");
     inputs.cpu_adam_parameters_per_second = constants_.value("offload.cpu_adam_parameters_per_second");
+    inputs.devices_are_cores = on_cpu();
     inputs.host_link_bytes_per_second =
         device_.host_link_bytes_per_second > 0 ? device_.host_link_bytes_per_second : 25e9;
     inputs.nvme_read_bytes_per_second = node_.nvme_read_bytes_per_second;

@@ -125,6 +125,7 @@ struct CostInputs {
   double tensor_micro_batch_seconds = 0;
   double activation_offload_exposed = 0;
   double cpu_adam_parameters_per_second = 0;
+  bool devices_are_cores = false;  ///< of the host
   double host_link_bytes_per_second = 0;
   double nvme_read_bytes_per_second = 0;  ///< of a node, like the next
   double nvme_write_bytes_per_second = 0;

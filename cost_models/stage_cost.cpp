@@ -305,7 +305,42 @@ double sum_over_copies(const CostInputs& inputs, double partial, const ShardKey&
   return inputs.exposed.data * 2 * partial * inputs.reduction_bytes / rate;
 }
 
+/// Gradients read for their norm, scaled by the clip, and read by Adam beside the master weights and two
+/// moments, which it also writes (40); the 16-bit copy (6). With a loss scale also: the 16-bit gradients
+/// copied to fp32 (6) and unscaled (8).
+double device_update_seconds(const CostInputs& inputs, double parameters) {
+  const double bytes_per_parameter = inputs.training.precision == specs::Precision::fp16 ? 60 : 46;
+  return inputs.optimizer_traffic * parameters * bytes_per_parameter / inputs.memory_bound.bytes_per_second;
+}
+
+struct HostUpdateSeconds {
+  double update = 0;
+  double transfer = 0;
+};
+
+/// Of so many parameters of each rank of a node. Cores that are devices update as fast for the host as for
+/// themselves.
+HostUpdateSeconds host_update(const CostInputs& inputs, specs::OffloadDevice device, double parameters) {
+  constexpr double moments_and_master_bytes = 12;
+  const double node_parameters = parameters * inputs.devices_per_node;
+  HostUpdateSeconds seconds{host_update_seconds(node_parameters, inputs.cpu_adam_parameters_per_second),
+                            host_link_seconds(parameters, 4, inputs.host_link_bytes_per_second)};
+  if (inputs.devices_are_cores)
+    seconds.update = std::max(seconds.update, device_update_seconds(inputs, parameters));
+  if (device == specs::OffloadDevice::nvme)
+    seconds.transfer +=
+        nvme_swap_seconds(node_parameters * moments_and_master_bytes, inputs.nvme_read_bytes_per_second,
+                          inputs.nvme_write_bytes_per_second);
+  return seconds;
+}
+
 }  // namespace
+
+bool host_updates_quicker(const CostInputs& inputs, specs::OffloadDevice device) {
+  if (device == specs::OffloadDevice::none) return false;
+  const HostUpdateSeconds host = host_update(inputs, device, 1);
+  return host.update + host.transfer < device_update_seconds(inputs, 1);
+}
 
 StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& parameters,
                                 const ShardKey& shards) {
@@ -351,33 +386,21 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
     seconds.gradient_reduction +=
         inputs.exposed.data * owner_sum_seconds(inputs, expert, shards.expert_data(),
                                                 shards.expert_shards(inputs.devices_per_node), shards);
-  const double bandwidth = inputs.memory_bound.bytes_per_second;
   const double owned = dense / shards.dense_shards(inputs.devices_per_node) +
                        expert / shards.expert_shards(inputs.devices_per_node);
-  // Gradients read for their norm, scaled by the clip, and read by Adam beside the master weights and two
-  // moments, which it also writes (40); the 16-bit copy (6). With a loss scale also: the 16-bit gradients
-  // copied to fp32 (6) and unscaled (8).
-  const double bytes_per_owned_parameter = inputs.training.precision == specs::Precision::fp16 ? 60 : 46;
   constexpr double bytes_per_parameter = 4;
   const specs::OffloadTreatment& offload = shards.offload.optimizer;
   const bool offloaded = offload.device != specs::OffloadDevice::none;
   const double moved = offloaded ? static_cast<double>(offload.eighths) / 8 * owned : 0;
-  seconds.optimizer_update =
-      inputs.optimizer_traffic * (owned - moved) * bytes_per_owned_parameter / bandwidth +
-      dense * bytes_per_parameter / bandwidth;
+  seconds.optimizer_update = device_update_seconds(inputs, owned - moved) +
+                             dense * bytes_per_parameter / inputs.memory_bound.bytes_per_second;
   if (moved > 0) {
-    constexpr double moments_and_master_bytes = 12;
-    const double node_parameters = moved * inputs.devices_per_node;
-    const double update = host_update_seconds(node_parameters, inputs.cpu_adam_parameters_per_second);
-    double transfer = host_link_seconds(moved, 4, inputs.host_link_bytes_per_second);
-    if (offload.device == specs::OffloadDevice::nvme)
-      transfer += nvme_swap_seconds(node_parameters * moments_and_master_bytes,
-                                    inputs.nvme_read_bytes_per_second, inputs.nvme_write_bytes_per_second);
+    const HostUpdateSeconds host = host_update(inputs, offload.device, moved);
     if (shards.offload.delayed_update) {
-      seconds.delayed = update + transfer;
+      seconds.delayed = host.update + host.transfer;
     } else {
-      seconds.optimizer_update += update;
-      seconds.offload_transfer = transfer;
+      seconds.optimizer_update += host.update;
+      seconds.offload_transfer = host.transfer;
     }
   }
   if (shards.local_steps > 1) average_over_local_steps(inputs, dense + expert, shards, seconds);

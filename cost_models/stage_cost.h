@@ -95,6 +95,10 @@ StageSeconds unit_seconds(const CostInputs& inputs, const LayerCosts& costs, con
 StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
                            const ShardKey& shards, TermSeconds* terms = nullptr);
 
+/// Whether a parameter is updated in less time on the host, transfers included, than on its device: a larger
+/// share of the optimizer that is offloaded then makes `step_end_seconds` smaller.
+bool host_updates_quicker(const CostInputs& inputs, specs::OffloadDevice device);
+
 StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& parameters,
                                 const ShardKey& shards);
 

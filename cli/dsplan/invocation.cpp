@@ -1,5 +1,8 @@
 #include "cli/dsplan/invocation.h"
 
+#include <filesystem>
+#include <system_error>
+
 #include <nlohmann/json.hpp>
 
 #include "cli/dsplan/output/json.h"
@@ -36,6 +39,17 @@ void Invocation::print(const specs::Diagnostics& diagnostics) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const specs::Diagnostic& diagnostic : diagnostics.entries()) list.push_back(to_json(diagnostic));
   out << nlohmann::ordered_json{{"diagnostics", list}}.dump(2) << '\n';
+}
+
+bool Invocation::accepts_output(const std::string& path, std::initializer_list<std::string> inputs) {
+  specs::Diagnostics diagnostics = specs::unwritable(path);
+  std::error_code error;
+  for (const std::string& input : inputs)
+    if (!input.empty() && std::filesystem::is_regular_file(path, error) &&
+        std::filesystem::equivalent(path, input, error))
+      diagnostics.error({path, 0, 0}, "would overwrite " + input + ", which is read",
+                        "name another file to write");
+  return !diagnostics.has_errors() || refuse(diagnostics);
 }
 
 bool Invocation::write(const std::string& path, std::string_view text) {

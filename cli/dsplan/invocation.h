@@ -1,6 +1,7 @@
 // One run of dsplan: where it writes, how, and what it answers.
 #pragma once
 
+#include <initializer_list>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -24,6 +25,10 @@ struct Invocation {
 
   /// Errors and warnings: text on `err`; with JSON also {"diagnostics": […]} on `out` where there are errors.
   void print(const specs::Diagnostics& diagnostics);
+
+  /// Whether a file of this name may be written: false after it has refused a name that cannot be one, or
+  /// that of a file that is read. Asked before the work whose result it is to hold.
+  bool accepts_output(const std::string& path, std::initializer_list<std::string> inputs);
 
   /// Writes a file whole or not at all; false after it has said why not and set `internal`.
   bool write(const std::string& path, std::string_view text);

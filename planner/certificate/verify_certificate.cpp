@@ -17,7 +17,9 @@
 #include "planner/space/written_out_choices.h"
 #include "planner/space/written_out_space.h"
 #include "specs/language/catalog.h"
+#include "specs/plan/json_keys.h"
 #include "specs/plan/placement_check.h"
+#include "specs/plan/plan_keys.h"
 
 namespace planner {
 namespace {
@@ -75,8 +77,9 @@ class Verifier {
   void check_plan() {
     const specs::CostBreakdown cost = estimator_.estimate(plan_.placement);
     const double anew = objective(cost);
-    if (std::abs(anew - plan_.objective) > relative_rounding * anew)
+    if (!same(plan_.objective, anew))
       find("", fmt::format("the plan's objective is {}, priced anew it is {}", plan_.objective, anew));
+    compare("prediction", account(plan_.prediction), account(cost));
     for (const cost_models::RankBytes& rank : estimator_.rank_bytes(plan_.placement)) {
       const std::int64_t device = estimator_.usable_device_bytes(rank.device_group);
       const std::int64_t host = estimator_.usable_host_bytes(rank.device_group);
@@ -87,6 +90,7 @@ class Verifier {
         find("", fmt::format("pipeline rank {} needs {} bytes of host memory a node, {} are usable",
                              rank.pipeline_rank, rank.host_per_node, host));
     }
+    check_runners_up();
     for (const specs::RunnerUp& runner_up : plan_.runners_up)
       if (runner_up.objective < plan_.objective * (1 - relative_rounding))
         find("", fmt::format("a runner-up's objective is {}, below the plan's {}", runner_up.objective,
@@ -94,6 +98,54 @@ class Verifier {
     if (const auto regular = specs::as_regular(plan_.placement, layers_)) best_.push_back(*regular);
     for (const specs::RunnerUp& runner_up : plan_.runners_up)
       if (const auto regular = specs::as_regular(runner_up.placement, layers_)) best_.push_back(*regular);
+  }
+
+  static nlohmann::ordered_json account(specs::CostBreakdown cost) {
+    specs::JsonKeyWriter writer;
+    specs::visit_keys(writer, cost);
+    return writer.object();
+  }
+
+  /// Claimed numbers and names, key by key.
+  void compare(const std::string& key, const nlohmann::ordered_json& claimed,
+               const nlohmann::ordered_json& anew) {
+    if (claimed.is_structured() && anew.is_structured() && claimed.size() == anew.size()) {
+      auto other = anew.begin();
+      std::size_t index = 0;
+      for (auto entry = claimed.begin(); entry != claimed.end(); ++entry, ++other)
+        compare(fmt::format("{}/{}", key, claimed.is_object() ? entry.key() : std::to_string(index++)),
+                *entry, *other);
+      return;
+    }
+    const bool alike = claimed.is_number() && anew.is_number()
+                           ? same(claimed.get<double>(), anew.get<double>())
+                           : claimed == anew;
+    if (alike) return;
+    const auto shown = [](const nlohmann::ordered_json& value) {
+      return value.is_structured() ? fmt::format("{} entries", value.size()) : value.dump();
+    };
+    find("", fmt::format("{} is {}, priced anew it is {}", key, shown(claimed), shown(anew)));
+  }
+
+  static bool same(double claimed, double anew) {
+    return std::abs(claimed - anew) <= relative_rounding * std::abs(anew);
+  }
+
+  void check_runners_up() {
+    for (std::size_t index = 0; index < plan_.runners_up.size(); ++index) {
+      const specs::RunnerUp& claimed = plan_.runners_up[index];
+      const specs::CostBreakdown cost = estimator_.estimate(claimed.placement);
+      const auto equal = [&](std::string_view what, double said, double anew) {
+        if (!same(said, anew))
+          find("", fmt::format("runners_up/{}/{} is {}, priced anew it is {}", index, what, said, anew));
+      };
+      equal("objective", claimed.objective, objective(cost));
+      equal("step_seconds", claimed.step_seconds, cost.step_seconds);
+      equal("cost_per_step_dollars", claimed.cost_per_step_dollars, cost.cost_per_step_dollars);
+      equal("energy_per_step_joules", claimed.energy_per_step_joules, cost.energy_per_step_joules);
+      equal("peak_device_bytes", static_cast<double>(claimed.peak_device_bytes),
+            static_cast<double>(cost.peak_device_bytes));
+    }
   }
 
   void check_counts() {

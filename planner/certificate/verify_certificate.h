@@ -35,7 +35,9 @@ struct Verification {
 };
 
 /// Checks that
-///  * the plan's price and memory are what the full account says, and no runner-up is better;
+///  * the plan's prediction and the runners-up's figures are what the full account says, the plan fits, and
+///  no
+///    runner-up is better;
 ///  * each region holds as many members as it says, and together they hold the space, counted anew;
 ///  * no drawn member lies in a second region;
 ///  * of the drawn members of a region (all of a small one; else half of them at random, half of them local

@@ -5,6 +5,7 @@
 #include "planner/plan/versions.h"
 #include "planner/pricing/pricing.h"
 #include "specs/plan/plan_check.h"
+#include "specs/plan/plan_json.h"
 #include "specs/plan/rank_mapping.h"
 
 namespace planner {
@@ -34,6 +35,14 @@ specs::Plan assemble_plan(const specs::Experiment& experiment, const cost_models
   plan.objective = objective_of(experiment.search.objective, plan.prediction);
   plan.advice = advice_on(experiment, placement, plan.prediction);
   return plan;
+}
+
+specs::Diagnostics check_finite(const specs::Plan& plan) {
+  specs::Diagnostics diagnostics;
+  if (const std::string key = specs::non_finite_key(plan); !key.empty())
+    diagnostics.error({}, "no finite number comes out for " + key.substr(1),
+                      "a rate, a size or a time of [cluster] is too small or too large to compute with");
+  return diagnostics;
 }
 
 }  // namespace planner

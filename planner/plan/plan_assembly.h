@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cost_models/estimate.h"
+#include "specs/diagnostics/diagnostic.h"
 #include "specs/language/experiment.h"
 #include "specs/plan/plan.h"
 
@@ -11,5 +12,9 @@ namespace planner {
 /// the experiment. The certificate is empty, the runners-up are none.
 specs::Plan assemble_plan(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
                           const specs::Placement& placement);
+
+/// An error where a number of the plan is not finite: a rate of the cluster is too small or too large to
+/// compute with.
+specs::Diagnostics check_finite(const specs::Plan& plan);
 
 }  // namespace planner

@@ -142,6 +142,8 @@ specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment, 
   plan.certificate = certificate_of(result, pricer);
   add_runners_up(result, pricer, estimator, plan);
   add_binding_constraint(result, pricer, plan);
+  outcome.diagnostics = check_finite(plan);
+  if (outcome.diagnostics.has_errors()) return {std::nullopt, outcome.diagnostics};
   outcome.value->plan = std::move(plan);
   return outcome;
 }

@@ -56,14 +56,17 @@ std::string memory_shortfall(const cost_models::Estimator& estimator, const spec
   return shortfall;
 }
 
-PricedPlan priced_plan(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
-                       const specs::Placement& placement) {
+specs::Result<PricedPlan> priced_plan(const specs::Experiment& experiment,
+                                      const cost_models::Estimator& estimator,
+                                      const specs::Placement& placement) {
   PricedPlan priced{assemble_plan(experiment, estimator, placement), estimator.most_usable_device_bytes(),
                     memory_shortfall(estimator, placement)};
   const cost_models::Estimator::Fits fits = estimator.fits(placement);
   if (fits.device && !fits.host)
     priced.memory_shortfall += swap_buffer_remedy(experiment, priced.plan.prediction);
-  return priced;
+  specs::Diagnostics problems = check_finite(priced.plan);
+  if (problems.has_errors()) return {std::nullopt, std::move(problems)};
+  return {std::move(priced), {}};
 }
 
 }  // namespace
@@ -73,9 +76,8 @@ specs::Result<PricedPlan> price_placement(const specs::Experiment& experiment,
   specs::Result<PricedPlan> result;
   result.diagnostics =
       specs::check_placement(placement, experiment.model, experiment.cluster, experiment.training);
-  if (!result.diagnostics.has_errors())
-    result.value = priced_plan(experiment, cost_models::Estimator(experiment), placement);
-  return result;
+  if (result.diagnostics.has_errors()) return result;
+  return priced_plan(experiment, cost_models::Estimator(experiment), placement);
 }
 
 specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experiment) {
@@ -95,8 +97,7 @@ specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experim
   const Pricer& pricer = *owned;
   const SearchResult found = branch_and_bound(experiment, space, estimator, pricer);
   const PricedCandidate candidate = found.best ? *found.best : *found.nearest_infeasible;
-  result.value = priced_plan(experiment, estimator, pricer.placement(candidate.placement));
-  return result;
+  return priced_plan(experiment, estimator, pricer.placement(candidate.placement));
 }
 
 }  // namespace planner

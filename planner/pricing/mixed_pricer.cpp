@@ -213,6 +213,10 @@ double MixedPricer::stage_bound(const Point& point) const {
   return least + update + fixed;
 }
 
+bool MixedPricer::slower_in_larger_shares(specs::OffloadDevice optimizer) const {
+  return planner::slower_in_larger_shares(experiment_, estimator_, optimizer);
+}
+
 double MixedPricer::step_bound(const RegularPlacement& outer) const {
   Point& of = point(outer);
   double least = never;

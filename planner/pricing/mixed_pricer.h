@@ -32,6 +32,7 @@ class MixedPricer final : public Pricer {
   /// The memory is that of the rank which has least room left, as if on the devices that have most.
   Price price(const specs::RegularPlacement& outer) const override;
   double step_bound(const specs::RegularPlacement& outer) const override;
+  bool slower_in_larger_shares(specs::OffloadDevice optimizer) const override;
   bool may_reach(const specs::RegularPlacement& outer, double objective) const override;
   Price least_memory(const specs::RegularPlacement& outer) const override;
   Price memory_of_nearest(const specs::RegularPlacement& outer) const override;

@@ -12,6 +12,14 @@ bool treats_stages_for_themselves(const specs::SearchSpec& search) {
   return !search.recomputed_layers.empty();
 }
 
+bool slower_in_larger_shares(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
+                             specs::OffloadDevice optimizer) {
+  for (std::size_t group = 0; group < experiment.cluster.groups.size(); ++group)
+    if (cost_models::host_updates_quicker(estimator.inputs(static_cast<std::int64_t>(group)), optimizer))
+      return false;
+  return true;
+}
+
 EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator)
     : experiment_(experiment),
       estimator_(estimator),
@@ -49,6 +57,10 @@ Price EstimatorPricer::price(const specs::RegularPlacement& outer) const {
 double EstimatorPricer::step_bound(const specs::RegularPlacement& outer) const {
   if (inner_) return inner_->least_step_seconds(outer);
   return estimator_.quick_bound(outer);
+}
+
+bool EstimatorPricer::slower_in_larger_shares(specs::OffloadDevice optimizer) const {
+  return planner::slower_in_larger_shares(experiment_, estimator_, optimizer);
 }
 
 Price EstimatorPricer::least_memory(const specs::RegularPlacement& outer) const {

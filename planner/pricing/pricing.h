@@ -36,9 +36,11 @@ class Pricer {
   /// Of the outer point's inner choices that fit: the best objective, ties to the smaller peak memory. Where
   /// none fits, a choice with the least device memory. Called for every outer point that no bound excludes.
   virtual Price price(const specs::RegularPlacement& outer) const = 0;
-  /// Step time that no inner choice of the point goes below, with these offload shares or larger ones,
-  /// whatever memory it needs.
+  /// Step time that no inner choice of the point goes below, whatever memory it needs, with these offload
+  /// shares or larger ones; of the optimizer's, where they are `slower_in_larger_shares`.
   virtual double step_bound(const specs::RegularPlacement& outer) const = 0;
+  /// Whether a step never gets shorter by a larger share of the optimizer on this device, updated in time.
+  virtual bool slower_in_larger_shares(specs::OffloadDevice /*optimizer*/) const { return true; }
   /// Whether an inner choice of the point that fits may be as good as this objective; asked before its price.
   virtual bool may_reach(const specs::RegularPlacement&, double /*objective*/) const { return true; }
   /// Memory that every inner choice of the point needs; less with larger offload shares on the device, more
@@ -74,6 +76,7 @@ class EstimatorPricer : public Pricer {
 
   Price price(const specs::RegularPlacement& outer) const override;
   double step_bound(const specs::RegularPlacement& outer) const override;
+  bool slower_in_larger_shares(specs::OffloadDevice optimizer) const override;
   Price least_memory(const specs::RegularPlacement& outer) const override;
   double objective(double step_seconds, std::int64_t world_size) const override;
   specs::Placement placement(const specs::RegularPlacement& outer) const override;
@@ -91,6 +94,10 @@ class EstimatorPricer : public Pricer {
 
 /// Whether [search] asks for stages that are cut and recomputed each for itself.
 bool treats_stages_for_themselves(const specs::SearchSpec& search);
+
+/// Whether no kind of device of the experiment has its parameters updated in less time by this one.
+bool slower_in_larger_shares(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
+                             specs::OffloadDevice optimizer);
 
 /// What prices the experiment: EstimatorPricer, or MixedPricer (mixed_pricer.h) for several kinds of nodes.
 /// Keeps references to the experiment and the estimator.

@@ -101,14 +101,15 @@ const Price& TreatmentSearch::price_of(const specs::RegularPlacement& point) {
 }
 
 // Shares on one device grow with the index; what is to be compared must lie on one. A larger share of a
-// delayed update may take less.
+// delayed update may take less, and so may any of a host that updates quicker than the devices.
 std::vector<Region> TreatmentSearch::settle_zero(specs::RegularPlacement& point) {
   std::array<std::vector<Range>, 3> runs;
   for (std::size_t part = 0; part < 3; ++part) {
     const std::vector<OffloadTreatment>& choices = *choices_[part];
     for (std::size_t index = 0; index < choices.size(); ++index) {
-      const bool delayed = part == 0 && point.offload.delayed_update;
-      const bool grows = index > 0 && !delayed &&
+      const bool may_save = part == 0 && (point.offload.delayed_update ||
+                                          !pricer_.slower_in_larger_shares(choices[index].device));
+      const bool grows = index > 0 && !may_save &&
                          (choices[index].device == choices[index - 1].device ||
                           choices[index - 1].device == specs::OffloadDevice::none);
       if (grows)

@@ -83,6 +83,12 @@ void apply_override(Value& document, const std::string& override_text, Diagnosti
 Result<std::vector<PathSegment>> split_path(const std::string& path, const SourceSpan& span) {
   Result<std::vector<PathSegment>> result;
   std::vector<PathSegment> segments;
+  constexpr std::ptrdiff_t most_dots = 128;  // a table is nested for each
+  if (std::count(path.begin(), path.end(), '.') > most_dots) {
+    result.diagnostics.add(
+        diagnostic_at(span, "no key has so many parts", "for example training.global_batch"));
+    return result;
+  }
   for (std::size_t begin = 0; begin <= path.size();) {
     const std::size_t end = std::min(path.find('.', begin), path.size());
     PathSegment segment{path.substr(begin, end - begin), span};

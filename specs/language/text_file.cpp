@@ -88,21 +88,40 @@ Diagnostics write_through(const std::filesystem::path& path, std::string_view te
 
 }  // namespace
 
-Diagnostics write_text_file(const std::filesystem::path& wanted, std::string_view text) {
+Diagnostics no_folder(const std::filesystem::path& path) {
   Diagnostics diagnostics;
   std::error_code error;
-  if (wanted.empty()) {
-    diagnostics.error({}, "the name of the file to write is empty", "name a file");
-    return diagnostics;
+  for (std::filesystem::path above = path; !above.empty(); above = above.parent_path()) {
+    if (std::filesystem::is_directory(above, error)) break;
+    if (std::filesystem::exists(above, error)) {
+      diagnostics.error(place(above), "is a file, not a folder", "name another folder");
+      break;
+    }
+    if (above == above.parent_path()) break;
   }
+  return diagnostics;
+}
+
+Diagnostics unwritable(const std::filesystem::path& path) {
+  Diagnostics diagnostics;
+  std::error_code error;
+  if (path.empty())
+    diagnostics.error({}, "the name of the file to write is empty", "name a file");
+  else if (std::filesystem::is_directory(path, error))
+    diagnostics.error(place(path), "is a folder, not a file", "name a file in it");
+  else
+    diagnostics = no_folder(path.parent_path());
+  return diagnostics;
+}
+
+Diagnostics write_text_file(const std::filesystem::path& wanted, std::string_view text) {
+  Diagnostics diagnostics = unwritable(wanted);
+  if (diagnostics.has_errors()) return diagnostics;
+  std::error_code error;
   // A link is followed, so that what it names gets the new text and the link stays.
   const std::filesystem::path path =
       std::filesystem::is_symlink(wanted, error) ? std::filesystem::weakly_canonical(wanted, error) : wanted;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (std::filesystem::is_directory(status)) {
-    diagnostics.error(place(wanted), "is a folder, not a file", "name a file in it");
-    return diagnostics;
-  }
+  const std::filesystem::file_status status = std::filesystem::status(wanted, error);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status))
     return write_through(wanted, text);
   error.clear();

@@ -1,6 +1,8 @@
 #include "specs/language/value_tree.h"
 
 #include <algorithm>
+#include <cctype>
+#include <optional>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -197,9 +199,59 @@ std::string shown(const Value& value) {
   return text.substr(0, end) + "…";
 }
 
+namespace {
+
+/// Parts of one dotted key; nested values are limited by toml++ itself.
+constexpr int most_key_parts = 128;
+
+/// Where a key of too many parts begins: a table is nested as deep as its key is long, and both toml++ and
+/// what reads its tables go down by recursion. Text in quotes and comments is passed over.
+std::optional<std::size_t> too_long_key(std::string_view text) {
+  std::size_t begin = 0;
+  int dots = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char character = text[at];
+    if (character == '#') {
+      at = std::min(text.find('\n', at), text.size());
+      dots = 0;
+    } else if (character == '"' || character == '\'') {
+      const std::string_view triple = character == '"' ? R"(""")" : "'''";
+      const bool several_lines = text.substr(at).starts_with(triple);
+      const std::string_view closing = several_lines ? triple : triple.substr(0, 1);
+      at += closing.size();
+      while (at < text.size() && !text.substr(at).starts_with(closing) && (several_lines || text[at] != '\n'))
+        at += character == '"' && text[at] == '\\' ? 2 : 1;
+      at += closing.size() - 1;
+    } else if (character == '.') {
+      if (++dots == most_key_parts) return begin;
+    } else if (character != ' ' && character != '\t' && character != '_' && character != '-' &&
+               std::isalnum(static_cast<unsigned char>(character)) == 0) {
+      dots = 0;
+      begin = at + 1;
+    }
+  }
+  return std::nullopt;
+}
+
+Diagnostic too_long_key_at(std::string_view text, std::size_t offset,
+                           const std::shared_ptr<const SourceText>& lines) {
+  const std::string_view before = text.substr(0, offset);
+  const auto line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
+  const std::size_t start = before.rfind('\n') + 1;  // npos + 1 = 0
+  return diagnostic_at({lines, line, code_points(before.substr(start)) + 1, 1},
+                       fmt::format("a key of more than {} parts", most_key_parts));
+}
+
+}  // namespace
+
 Result<Value> parse_toml(std::string_view text, const std::string& file_name) {
   Result<Value> result;
-  const Converter converter(split_lines(text, file_name), 0);
+  const auto lines = split_lines(text, file_name);
+  if (const auto offset = too_long_key(text)) {
+    result.diagnostics.add(too_long_key_at(text, *offset, lines));
+    return result;
+  }
+  const Converter converter(lines, 0);
   const toml::parse_result parsed = toml::parse(text);
   if (parsed)
     result.value = converter.convert(parsed.table());

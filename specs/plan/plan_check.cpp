@@ -46,16 +46,21 @@ Schedule generate(const Placement& placement, std::int64_t micro_batches) {
                            shape.micro_batch_group);
 }
 
-/// "stages/5/mesh/tensor" of a placement as a pointer into its file, where runs of stages stand for several.
-std::string placement_pointer(const std::vector<StageRun>& runs, const std::string& field) {
+/// "stages/5/mesh/tensor" of the placement at a pointer as a pointer into its file, where runs of stages
+/// stand for several.
+std::string placement_pointer(const std::string& placement, const std::vector<StageRun>& runs,
+                              const std::string& field) {
   const std::string stages = "stages/";
-  if (!field.starts_with(stages)) return field.empty() ? "/placement" : "/placement/" + field;
+  if (!field.starts_with(stages)) return field.empty() ? placement : placement + "/" + field;
   const std::size_t end = field.find('/', stages.size());
   std::int64_t index = std::stoll(field.substr(stages.size(), end - stages.size()));
   std::size_t run = 0;
   while (run + 1 < runs.size() && index >= runs[run].count) index -= runs[run++].count;
-  return fmt::format("/placement/stages/{}{}", run, end == std::string::npos ? "" : field.substr(end));
+  return fmt::format("{}/stages/{}{}", placement, run, end == std::string::npos ? "" : field.substr(end));
 }
+
+/// Of a count of candidates.
+constexpr std::size_t most_digits = 1000;
 
 class PlanCheck {
  public:
@@ -64,12 +69,13 @@ class PlanCheck {
   std::vector<PlanViolation> run() {
     check_inputs();
     if (!violations_.empty()) return violations_;  // the rest is judged against the inputs
-    check_placement();
+    check_placement("/placement", plan_.placement);
     if (!violations_.empty()) return violations_;  // and against the placement
     check_world();
     check_schedule();
     check_ranks();
     check_prediction();
+    check_runners_up();
     check_certificate();
     return violations_;
   }
@@ -105,12 +111,18 @@ class PlanCheck {
         refuse("/inputs", "inputs: " + problem.message, problem.remedy);
   }
 
-  void check_placement() {
-    const std::vector<StageRun> runs = fold(plan_.placement.stages);
-    for (const PlacementViolation& violation : placement_violations(
-             plan_.placement, plan_.inputs.model, plan_.inputs.cluster, plan_.inputs.training))
-      refuse(placement_pointer(runs, violation.field),
-             "placement/" + violation.field + ": " + violation.message, violation.remedy);
+  void check_placement(const std::string& pointer, const Placement& placement) {
+    const std::vector<StageRun> runs = fold(placement.stages);
+    for (const PlacementViolation& violation :
+         placement_violations(placement, plan_.inputs.model, plan_.inputs.cluster, plan_.inputs.training))
+      refuse(placement_pointer(pointer, runs, violation.field),
+             fmt::format("{}/{}: {}", pointer.substr(1), violation.field, violation.message),
+             violation.remedy);
+  }
+
+  void check_runners_up() {
+    for (std::size_t index = 0; index < plan_.runners_up.size(); ++index)
+      check_placement(fmt::format("/runners_up/{}/placement", index), plan_.runners_up[index].placement);
   }
 
   void check_world() {
@@ -208,7 +220,9 @@ class PlanCheck {
   void check_certificate() {
     const auto check_count = [&](const std::string& pointer, const std::string& text) {
       const bool digits = std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
-      if (!digits) refuse(pointer, fmt::format("\"{}\" is not a decimal integer", text));
+      if (!digits || text.size() > most_digits)
+        refuse(pointer,
+               fmt::format("\"{:.40}{}\" is not a decimal integer", text, text.size() > 40 ? "…" : ""));
     };
     const Certificate& certificate = plan_.certificate;
     check_count("/certificate/space_candidates", certificate.space_candidates);

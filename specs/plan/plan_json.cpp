@@ -1,6 +1,7 @@
 #include "specs/plan/plan_json.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -152,12 +153,37 @@ std::size_t check_plan(const Plan& plan, const JsonLocator& locator, Diagnostics
 
 }  // namespace
 
-std::string write_plan(const Plan& plan) {
-  Plan copy = plan;
+namespace {
+
+nlohmann::ordered_json object_of(Plan plan) {
   JsonKeyWriter writer;
-  visit_keys(writer, copy);
-  return json_text(writer.object());
+  visit_keys(writer, plan);
+  return writer.object();
 }
+
+/// Appends to `pointer` the way to the first number that is not finite.
+bool find_non_finite(const nlohmann::ordered_json& value, std::string& pointer) {
+  if (value.is_number_float()) return !std::isfinite(value.get<double>());
+  if (!value.is_structured()) return false;
+  const std::size_t length = pointer.size();
+  std::size_t index = 0;
+  for (auto entry = value.begin(); entry != value.end(); ++entry) {
+    pointer += '/' + (value.is_object() ? entry.key() : std::to_string(index++));
+    if (find_non_finite(*entry, pointer)) return true;
+    pointer.resize(length);
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string non_finite_key(const Plan& plan) {
+  std::string pointer;
+  find_non_finite(object_of(plan), pointer);
+  return pointer;
+}
+
+std::string write_plan(const Plan& plan) { return json_text(object_of(plan)); }
 
 Result<Plan> read_plan_text(std::string_view text, const std::string& name) {
   Result<Plan> result;

@@ -10,6 +10,9 @@
 
 namespace specs {
 
+/// The JSON pointer of the first number that is not finite, which no file can hold; empty where all are.
+std::string non_finite_key(const Plan& plan);
+
 /// The file's text: keys in a fixed order, equal stages folded, numbers that read back to the same value.
 /// Requires finite numbers and values within the ranges of the schema.
 std::string write_plan(const Plan& plan);

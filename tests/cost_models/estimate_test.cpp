@@ -176,6 +176,17 @@ specs::Experiment on_cpu_cores(specs::ModelSpec model, std::int64_t cores, std::
   return run;
 }
 
+TEST(Estimate, CoresUpdateNoQuickerForTheHostThanForThemselves) {
+  specs::Experiment run = on_cpu_cores(llama(4, 1024, 8, 8, 4096, 32000), 8, 8, 512);
+  run.cluster.groups.front().node.device.host_link_bytes_per_second = 8e9;
+  specs::RegularPlacement placement;
+  placement.data = 8;
+  const double on_device = Estimator(run).quick(placement).step_seconds;
+  placement.offload.optimizer = {specs::OffloadDevice::cpu, 8};
+  const double copies = 2 * 4 * static_cast<double>(total_parameters(run.model)) / 8e9;
+  EXPECT_NEAR(Estimator(run).quick(placement).step_seconds - on_device, copies, 0.02 * copies);
+}
+
 TEST(Estimate, PredictsTheStepOfATinyGptOnOneCore) {
   // 4 layers, hidden 256, 4 sequences of 256 tokens, 4,096 symbols: 413 ms were measured on a core with these
   // rates.

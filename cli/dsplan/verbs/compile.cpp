@@ -98,6 +98,8 @@ void set_exit_code(const std::vector<planner::SweepOutcome>& outcomes, const Com
 }
 
 bool run(const CompileOptions& options, Invocation& invocation) {
+  if (const auto problem = specs::no_folder(options.folder); problem.has_errors())
+    return invocation.refuse(problem);
   const auto points =
       specs::read_sweep(options.input.path, options.input.settings, specs::import_hugging_face);
   if (!points) return invocation.refuse(points.diagnostics);
@@ -149,7 +151,7 @@ void add_compile_verb(CLI::App& app, Invocation& invocation) {
   verb->add_option("--within-days", options->within_days,
                    "Say which point trains [training] tokens in this time with the fewest devices")
       ->type_name("DAYS")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(1e-3, 1e6));
   add_format_option(*verb, invocation);
   verb->callback([options, &invocation] { run(*options, invocation); });
 }

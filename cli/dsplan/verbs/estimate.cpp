@@ -115,6 +115,10 @@ bool count_model(const EstimateOptions& options, Invocation& invocation) {
 }
 
 bool run(const EstimateOptions& options, Invocation& invocation) {
+  if (!options.output.empty() &&
+      !invocation.accepts_output(options.output,
+                                 {options.input.path, options.plan_path, options.import_path}))
+    return false;
   if (!options.import_path.empty()) return count_model(options, invocation);
   if (options.input.path.empty()) {
     specs::Diagnostics diagnostics;

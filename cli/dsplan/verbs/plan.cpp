@@ -38,6 +38,8 @@ bool show_space(const specs::Experiment& experiment, Invocation& invocation) {
 }
 
 bool run(const PlanOptions& options, Invocation& invocation) {
+  const bool writes = !options.dry_run && !options.show_space;
+  if (writes && !invocation.accepts_output(options.output, {options.input.path})) return false;
   const auto experiment = read(options.input);
   if (!experiment) return invocation.refuse(experiment.diagnostics);
   invocation.print(experiment.diagnostics);

@@ -51,6 +51,7 @@ specs::Result<std::vector<planner::PagePoint>> read_sweep_points(const std::stri
 }
 
 bool run(const ReportOptions& options, Invocation& invocation) {
+  if (!invocation.accepts_output(options.output, {options.path})) return false;
   const auto opened = open_plan(options.path, invocation);
   if (!opened) return false;
   planner::PageContent content{

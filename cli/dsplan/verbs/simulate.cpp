@@ -32,6 +32,8 @@ planner::TraceNames trace_names(const specs::Plan& plan) {
 }
 
 bool run(const SimulateOptions& options, Invocation& invocation) {
+  if (!options.trace_path.empty() && !invocation.accepts_output(options.trace_path, {options.path}))
+    return false;
   const auto opened = open_plan(options.path, invocation);
   if (!opened) return false;
   const planner::StepSimulation step =

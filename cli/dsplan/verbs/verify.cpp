@@ -36,7 +36,7 @@ void add_verify_verb(CLI::App& app, Invocation& invocation) {
   add_plan_input(*verb, arguments->path);
   verb->add_option("--samples", arguments->options.samples_per_region, "Members priced of each region")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000}));
   verb->add_option("--seed", arguments->options.seed, "Of the samples")->capture_default_str();
   add_format_option(*verb, invocation);
   verb->callback([arguments, &invocation] { run(*arguments, invocation); });

@@ -155,6 +155,47 @@ TEST_F(Verbs, NothingIsWrittenWhereNothingFitsOrTheInputIsBad) {
   EXPECT_FALSE(fs::exists(path("plan.json")));
 }
 
+TEST_F(Verbs, WhatIsReadIsNotOverwritten) {
+  const auto text_of = [&](const std::string& name) {
+    std::ostringstream text;
+    text << std::ifstream(path(name)).rdbuf();
+    return text.str();
+  };
+  ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("plan.json")}), 0);
+  fs::create_symlink("plan.json", path("link.json"));
+  const std::string plan = text_of("plan.json");
+  const std::string spec = text_of("small.toml");
+  EXPECT_EQ(run({"plan", path("small.toml"), "-o", path("small.toml")}), 2);
+  EXPECT_NE(err_.str().find("would overwrite"), std::string::npos) << err_.str();
+  EXPECT_EQ(run({"report", path("plan.json"), "-o", path("link.json")}), 2);
+  EXPECT_EQ(run({"simulate", path("plan.json"), "--trace", path("plan.json")}), 2);
+  EXPECT_EQ(run({"estimate", path("small.toml"), "--plan", path("plan.json"), "-o", path("plan.json")}), 2);
+  EXPECT_EQ(text_of("plan.json"), plan);
+  EXPECT_EQ(text_of("small.toml"), spec);
+  EXPECT_EQ(run({"plan", path("small.toml"), "-o", path("plan.json")}), 0) << "an older plan is replaced";
+}
+
+TEST_F(Verbs, ANameThatCannotBeWrittenIsRefusedBeforeTheWork) {
+  write("sweep.toml", std::string(small_experiment) + "[sweep]\n\"training.global_batch\" = [8, 16]\n");
+  EXPECT_EQ(run({"plan", path("small.toml"), "-o", folder_.string()}), 2);
+  EXPECT_EQ(run({"plan", path("small.toml"), "-o", path("small.toml/plan.json")}), 2);
+  EXPECT_EQ(run({"compile", path("sweep.toml"), "-o", path("sweep.toml")}), 2);
+  EXPECT_EQ(out_.str(), "");
+  EXPECT_EQ(err_.str().find("planned"), std::string::npos) << err_.str();
+}
+
+TEST_F(Verbs, NoPlanIsWrittenOfNumbersThatAreNotFinite) {
+  const std::vector<std::string> settings{"--set", "cluster.node.device.memory_bandwidth=1e-300"};
+  for (std::vector<std::string> command :
+       {std::vector<std::string>{"plan", path("small.toml"), "-o", path("plan.json")},
+        {"estimate", path("small.toml"), "--tensor", "8", "-o", path("plan.json")}}) {
+    command.insert(command.end(), settings.begin(), settings.end());
+    EXPECT_EQ(run(command), 2) << out_.str();
+    EXPECT_NE(err_.str().find("no finite number comes out for"), std::string::npos) << err_.str();
+  }
+  EXPECT_FALSE(fs::exists(path("plan.json")));
+}
+
 TEST_F(Verbs, CompileWritesAPlanForEachPointAndOneTable) {
   write("sweep.toml", std::string(small_experiment) + "[sweep]\n\"training.global_batch\" = [8, 16, 32]\n");
   const nlohmann::json table = json_of({"compile", path("sweep.toml"), "-o", path("plans")});

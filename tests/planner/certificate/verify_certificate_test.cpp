@@ -172,5 +172,34 @@ TEST(VerifyCertificate, ALoweredPlanIsCaught) {
   }
 }
 
+TEST(VerifyCertificate, AChangedPredictionIsCaught) {
+  const specs::Plan plan = plans(36, 1, 400).front();
+  const auto found = [&](const std::function<void(specs::Plan&)>& change) {
+    specs::Plan changed = plan;
+    change(changed);
+    return findings(*verify_certificate(changed, {.samples_per_region = 1}));
+  };
+  EXPECT_EQ(found([](specs::Plan&) {}), "");
+  EXPECT_NE(
+      found([](specs::Plan& it) { it.prediction.step_seconds /= 2; }).find("prediction/step_seconds is"),
+      std::string::npos);
+  EXPECT_NE(found([](specs::Plan& it) {
+              it.prediction.peak_device_bytes /= 2;
+            }).find("prediction/peak_device_bytes is"),
+            std::string::npos);
+  EXPECT_NE(found([](specs::Plan& it) {
+              it.prediction.time.front().exposed_seconds += 1;
+            }).find("prediction/time/0/exposed_seconds is"),
+            std::string::npos);
+  EXPECT_NE(found([](specs::Plan& it) { it.prediction.memory.pop_back(); }).find("prediction/memory is"),
+            std::string::npos);
+  const std::string of_runner_up = found([](specs::Plan& it) {
+    specs::RunnerUp& claimed = it.runners_up.emplace_back();
+    claimed.placement = it.placement;
+    claimed.objective = 2 * it.objective;
+  });
+  EXPECT_NE(of_runner_up.find("/objective is"), std::string::npos) << of_runner_up;
+}
+
 }  // namespace
 }  // namespace planner

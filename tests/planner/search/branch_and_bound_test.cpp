@@ -1,6 +1,8 @@
 #include "planner/search/branch_and_bound.h"
 
+#include <cmath>
 #include <map>
+#include <random>
 
 #include <gtest/gtest.h>
 
@@ -102,6 +104,55 @@ TEST(BranchAndBound, FindsTheOptimumAmongModuleTreatmentsGroupsAndDelayedUpdates
   }
 }
 
+/// Calls `visit(mesh, batch, point, price)` for every outer point.
+template <class Visit>
+void for_each_price(const Searched& searched, Visit&& visit) {
+  for (const MeshSpace& mesh : searched.space.meshes())
+    searched.space.for_each(mesh, [&](const specs::RegularPlacement& point) {
+      for (const BatchChoice& batch : searched.space.batches(mesh))
+        if (batch.micro_batch == point.micro_batch) visit(mesh, batch, point, searched.pricer.price(point));
+    });
+}
+
+/// Rates that no GPU has: devices slower than their host, links slower than a drive.
+void scatter_rates(specs::Experiment& experiment, std::mt19937& random) {
+  const auto scatter = [&](double& rate) {
+    rate *= std::pow(10.0, std::uniform_real_distribution<double>(-4, 1)(random));
+  };
+  specs::NodeSpec& node = experiment.cluster.groups.front().node;
+  for (double* rate :
+       {&node.device.memory_bytes_per_second, &node.device.host_link_bytes_per_second,
+        &node.link_bytes_per_second, &node.host_memory_bytes_per_second, &node.nvme_read_bytes_per_second,
+        &node.nvme_write_bytes_per_second, &experiment.cluster.network.node_bytes_per_second})
+    scatter(*rate);
+  for (auto& [precision, rate] : node.device.peak_flops) scatter(rate);
+}
+
+TEST(BranchAndBound, FindsTheOptimumWhateverTheRatesAre) {
+  RandomExperiments experiments(25);
+  std::mt19937 random(26);
+  int quicker_on_hosts = 0;
+  for (int round = 0; round < 150; ++round) {
+    specs::Experiment inputs = experiments.next(4000);
+    scatter_rates(inputs, random);
+    const Searched searched(inputs);
+    const SearchResult result = searched.bounded();
+    const SearchResult reference = searched.exhaustive();
+    ASSERT_EQ(result.best.has_value(), reference.best.has_value()) << named(inputs);
+    if (!result.best) continue;
+    quicker_on_hosts += !searched.pricer.slower_in_larger_shares(specs::OffloadDevice::cpu);
+    const double optimum = reference.best->price.objective;
+    ASSERT_LE(result.best->price.objective * (1 - result.gap()), optimum * (1 + 1e-9)) << named(inputs);
+    ASSERT_GE(result.best->price.objective, optimum * (1 - 1e-9)) << named(inputs);
+    for_each_price(searched, [&](const MeshSpace& mesh, const BatchChoice&,
+                                 const specs::RegularPlacement& point, const Price& price) {
+      ASSERT_LE(searched.pricer.step_bound(point), price.step_seconds * (1 + 1e-12))
+          << named(inputs) << ": " << describe(mesh.mesh) << ", " << specs::name_of(point.schedule);
+    });
+  }
+  EXPECT_GE(quicker_on_hosts, 20);
+}
+
 TEST(BranchAndBound, RegionsAddUpToTheSpaceAndNoneIsBetterThanThePlan) {
   RandomExperiments experiments(6);
   for (int round = 0; round < 60; ++round) {
@@ -117,16 +168,6 @@ TEST(BranchAndBound, RegionsAddUpToTheSpaceAndNoneIsBetterThanThePlan) {
       EXPECT_GE(region.objective, result.best->price.objective * (1 - result.gap()) * (1 - 1e-9));
     }
   }
-}
-
-/// Calls `visit(mesh, batch, point, price)` for every outer point.
-template <class Visit>
-void for_each_price(const Searched& searched, Visit&& visit) {
-  for (const MeshSpace& mesh : searched.space.meshes())
-    searched.space.for_each(mesh, [&](const specs::RegularPlacement& point) {
-      for (const BatchChoice& batch : searched.space.batches(mesh))
-        if (batch.micro_batch == point.micro_batch) visit(mesh, batch, point, searched.pricer.price(point));
-    });
 }
 
 TEST(LowerBounds, NoMemberIsBelowTheBoundsOfItsRegion) {

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/support/temporary_folder.h"
 
@@ -53,9 +54,29 @@ TEST_F(TextFile, LeavesADeviceADevice) {
   EXPECT_TRUE(write_text_file(folder_ / "full", "text").has_errors());
 }
 
-TEST_F(TextFile, RefusesAFolderAndAnEmptyName) {
-  EXPECT_TRUE(write_text_file(folder_, "text").has_errors());
-  EXPECT_TRUE(write_text_file("", "text").has_errors());
+TEST_F(TextFile, WritesIntoThePipeThatALinkLeadsTo) {
+  // As /dev/stdout does: what it links to is no path of a file.
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(ends[1]), folder_ / "out");
+  EXPECT_TRUE(write_text_file(folder_ / "out", "text").empty());
+  char text[5] = {};
+  EXPECT_EQ(::read(ends[0], text, 4), 4);
+  EXPECT_STREQ(text, "text");
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_F(TextFile, SaysBeforehandWhatNoFileCanBeCalled) {
+  ASSERT_TRUE(write_text_file(folder_ / "file", "text").empty());
+  for (const fs::path& path : {folder_, fs::path(), folder_ / "file" / "a", folder_ / "file" / "a" / "b"}) {
+    EXPECT_TRUE(unwritable(path).has_errors()) << path;
+    EXPECT_TRUE(write_text_file(path, "text").has_errors()) << path;
+  }
+  EXPECT_TRUE(no_folder(folder_ / "file").has_errors());
+  for (const fs::path& path : {folder_ / "file", folder_ / "new" / "a", fs::path("here")})
+    EXPECT_TRUE(unwritable(path).empty()) << path;
+  EXPECT_EQ(text_of(folder_ / "file"), "text");
 }
 
 }  // namespace

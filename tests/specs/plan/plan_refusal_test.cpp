@@ -52,6 +52,25 @@ TEST(PlanRefusal, NamesThePlaceInTheText) {
   EXPECT_EQ(text_from(error, 5), "\"two\"");
 }
 
+TEST(PlanRefusal, JudgesThePlacementOfARunnerUpAsThePlans) {
+  const Diagnostics none = errors_after(
+      [](ordered_json& plan) { plan["runners_up"][0]["placement"]["stages"] = ordered_json::array(); });
+  ASSERT_FALSE(none.empty());
+  EXPECT_NE(none.render().find("runners_up/0/placement/"), std::string::npos) << none.render();
+  const Diagnostics wide = errors_after(
+      [](ordered_json& plan) { plan["runners_up"][0]["placement"]["stages"][0]["mesh"]["tensor"] = 3; });
+  EXPECT_NE(wide.render().find("runners_up/0/placement/stages/0/devices"), std::string::npos)
+      << wide.render();
+}
+
+TEST(PlanRefusal, ACountIsADecimalIntegerAndAWrongOneIsNotRepeatedAtLength) {
+  for (const char digit : {'(', '1'})
+    EXPECT_EQ(error_after([&](ordered_json& plan) {
+                plan["certificate"]["space_candidates"] = std::string(100'000, digit);
+              }),
+              "\"" + std::string(40, digit) + "…\" is not a decimal integer");
+}
+
 TEST(PlanRefusal, RefusesAKeyThatStandsTwice) {
   std::string text = write_plan(sample_plan());
   const std::size_t at = text.find("\"tensor\": 2");
