@@ -26,7 +26,7 @@ void declare(CLI::App& app, DsrunArguments& arguments) {
   app.add_option("--data", arguments.data,
                  "text (a file or a folder), or tokens in Megatron's .bin/.idx; else LibTorch's C++ headers");
   app.add_option("--data-tokens", arguments.data_tokens, "use only the first N tokens of the data; else all")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000'000}));
   app.add_option("--run-dir", arguments.run_directory,
                  "where checkpoints, metrics and logs go; else runs/NAME of the experiment");
   app.add_option("--steps", arguments.steps, "stop after this many optimizer updates; else after the plan's")

@@ -103,8 +103,9 @@ int start_ranks(const DsrunArguments& arguments, int argc, char** argv) {
   // The ranks do this too; here it is said before any of them starts, and before there is a folder.
   if (!arguments.dry_run)
     if (const auto data = runtime::open_run_data(*options); !data.ok()) return fail(data.diagnostics);
+  runtime::RunDirectoryLock lock;  // while the ranks run
   const specs::Diagnostics folder =
-      runtime::prepare_run_directory(options->run_directory, options->directory_use);
+      runtime::prepare_run_directory(options->run_directory, options->directory_use, &lock);
   if (folder.has_errors()) return fail(folder);
   runtime::LocalLaunch launch;
   launch.arguments.assign(argv + 1, argv + argc);

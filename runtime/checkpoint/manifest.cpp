@@ -1,7 +1,12 @@
 #include "runtime/checkpoint/manifest.h"
 
+#include <cmath>
+#include <string_view>
+#include <utility>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <zlib.h>
 
 #include "runtime/checkpoint/checkpoint_error.h"
 #include "runtime/checkpoint/storage_file.h"
@@ -70,8 +75,47 @@ ManifestShard shard_from(const Json& json) {
   return shard;
 }
 
+std::string impossible_state(const TrainingState& state) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  const auto check = [](std::string_view name, auto value, bool good) {
+    return good ? std::string() : fmt::format("has an impossible state: {} {}", name, value);
+  };
+  const LossScalerState& scaler = state.loss_scaler;
+  for (const auto& [name, count] : {std::pair<std::string_view, std::int64_t>{"step", state.step},
+                                    {"consumed_samples", state.consumed_samples},
+                                    {"optimizer_updates", state.optimizer_updates},
+                                    {"loss_scaler.good_steps", scaler.good_steps},
+                                    {"loss_scaler.hysteresis_left", scaler.hysteresis_left},
+                                    {"loss_scaler.skipped_steps", scaler.skipped_steps}})
+    if (std::string what = check(name, count, count >= 0 && count <= most); !what.empty()) return what;
+  const double rate = state.learning_rate;
+  if (std::string what = check("learning_rate", rate, rate >= 0 && std::isfinite(rate)); !what.empty())
+    return what;
+  return check("loss_scaler.scale", scaler.scale, scaler.scale > 0 && std::isfinite(scaler.scale));
+}
+
+/// CRC-32 of the manifest without its own, as it stands in one line.
+std::uint32_t checksum_of(const Json& json) {
+  const std::string text = json.dump();
+  return static_cast<std::uint32_t>(
+      ::crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
+}
+
+/// The text as JSON whose checksum agrees, where it has one.
+Json checked(const std::string& text, const std::string& origin) {
+  Json json = Json::parse(text);
+  constexpr std::size_t other_keys = 7;
+  if (!json.is_object() || (!json.contains("crc32") && json.size() <= other_keys)) return json;
+  const auto claimed = json.at("crc32").get<std::uint32_t>();
+  json.erase("crc32");
+  if (checksum_of(json) != claimed)
+    throw CheckpointError(fmt::format("{}: does not have its checksum", origin));
+  return json;
+}
+
 /// Everything that reading by the manifest relies on; damage is found here rather than by a wild read.
 std::string inconsistency(const Manifest& manifest) {
+  if (std::string what = impossible_state(manifest.state); !what.empty()) return what;
   for (const auto& [name, tensor] : manifest.tensors)
     for (const ManifestShard& shard : tensor.shards) {
       const ShardBox& box = shard.region.box;
@@ -103,20 +147,21 @@ std::string to_json(const Manifest& manifest) {
     tensors[name] = {
         {"global_shape", tensor.global_shape}, {"dtype", tensor.dtype}, {"shards", std::move(shards)}};
   }
-  const Json json{{"format", format_name},
-                  {"format_version", checkpoint_format_version},
-                  {"save_id", manifest.save_id},
-                  {"state", to_json(manifest.state)},
-                  {"world_size", manifest.world_size},
-                  {"files", std::move(files)},
-                  {"tensors", std::move(tensors)}};
+  Json json{{"format", format_name},
+            {"format_version", checkpoint_format_version},
+            {"save_id", manifest.save_id},
+            {"state", to_json(manifest.state)},
+            {"world_size", manifest.world_size},
+            {"files", std::move(files)},
+            {"tensors", std::move(tensors)}};
+  json["crc32"] = checksum_of(json);
   return json.dump(1) + "\n";
 }
 
 Manifest parse_manifest(const std::string& text, const std::string& origin) {
   Manifest manifest;
   try {
-    const Json json = Json::parse(text);
+    const Json json = checked(text, origin);
     if (json.at("format") != format_name)
       throw CheckpointError(fmt::format("{}: is not the manifest of a checkpoint", origin));
     if (const auto version = json.at("format_version").get<std::int64_t>();

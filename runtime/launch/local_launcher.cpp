@@ -119,7 +119,9 @@ class Rank {
     if (status_->signal != 0)
       return RankFailure{
           exit_rank_died, false,
-          fmt::format("killed by signal {} ({})", status_->signal, strsignal(status_->signal))};
+          fmt::format(
+              "killed by signal {} ({}){}", status_->signal, strsignal(status_->signal),
+              status_->signal == SIGBUS ? ": did a file of the data become shorter, or the disk full?" : "")};
     return RankFailure{status_->exit_code, false, fmt::format("ended with exit code {}", status_->exit_code)};
   }
 

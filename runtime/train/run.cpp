@@ -61,9 +61,12 @@ std::string text_of(const specs::Diagnostics& diagnostics) {
 }
 
 /// Meets the other ranks once the run folder is there; the ranks of a host may share it.
-Rendezvous meet(const RunOptions& options, const RankIdentity& identity) {
+Rendezvous meet(const RunOptions& options, const RankIdentity& identity, RunDirectoryLock& lock) {
   if (identity.local_rank == 0) {
-    const specs::Diagnostics folder = prepare_run_directory(options.run_directory, options.directory_use);
+    // Our own launcher has the folder already; hosts may share one.
+    const bool locks = identity.launcher != Launcher::local && identity.rank == 0;
+    const specs::Diagnostics folder =
+        prepare_run_directory(options.run_directory, options.directory_use, locks ? &lock : nullptr);
     if (folder.has_errors()) throw RunError(exit_bad_input, text_of(folder));
   }
   Rendezvous rendezvous = join(identity, options.timeout);
@@ -76,7 +79,7 @@ class TrainingRun {
   TrainingRun(const RunOptions& options, const RankIdentity& identity)
       : options_(options),
         identity_(identity),
-        rendezvous_(meet(options, identity)),
+        rendezvous_(meet(options, identity, lock_)),
         log_(options.run_directory, identity.rank, options.log_level),
         groups_(rendezvous_, identity.rank, {.timeout = options.timeout}) {}
 
@@ -350,6 +353,7 @@ class TrainingRun {
 
   const RunOptions& options_;
   RankIdentity identity_;
+  RunDirectoryLock lock_;
   Rendezvous rendezvous_;
   RankLog log_;
   ProcessGroups groups_;

@@ -5,7 +5,9 @@
 #include <string>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 namespace runtime {
@@ -24,8 +26,23 @@ std::string unwritable(const std::filesystem::path& folder) {
 
 }  // namespace
 
+RunDirectoryLock::~RunDirectoryLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+bool RunDirectoryLock::take(const std::filesystem::path& run_directory) {
+  const int descriptor = open(run_directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(descriptor);
+    return false;
+  }
+  if (descriptor_ >= 0) close(descriptor_);
+  descriptor_ = descriptor;
+  return true;
+}
+
 specs::Diagnostics prepare_run_directory(const std::filesystem::path& run_directory,
-                                         const RunDirectoryUse& use) {
+                                         const RunDirectoryUse& use, RunDirectoryLock* lock) {
   specs::Diagnostics diagnostics;
   const specs::SourcePosition position{.file = run_directory.string()};
   std::error_code error;
@@ -43,6 +60,11 @@ specs::Diagnostics prepare_run_directory(const std::filesystem::path& run_direct
                         "give another with --run-dir, or make it writable");
   }
   if (diagnostics.has_errors()) return diagnostics;
+  if (lock != nullptr && !use.dry_run && !lock->take(run_directory)) {
+    diagnostics.error(position, "another run is writing into this folder",
+                      "wait for its end, or give another with --run-dir");
+    return diagnostics;
+  }
   const std::filesystem::path checkpoints = run_directory / "checkpoints";
   const bool used =
       std::filesystem::exists(checkpoints, error) && !std::filesystem::is_empty(checkpoints, error);

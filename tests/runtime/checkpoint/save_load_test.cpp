@@ -5,6 +5,7 @@
 #include <ATen/ops/full.h>
 #include <ATen/ops/zeros.h>
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
@@ -150,6 +151,47 @@ TEST_F(CheckpointTest, FallsBackToTheLastWholeOneAndSaysWhy) {
   expect_fallback("is damaged");
   fs::remove(checkpoints() / "step_10" / manifest_name);
   expect_fallback("manifest.json");
+}
+
+TEST_F(CheckpointTest, AChangedManifestIsPassedOverWhateverChanged) {
+  save(5);
+  save(10);
+  const fs::path path = checkpoints() / "step_10" / manifest_name;
+  const std::string whole = content(path);
+  const auto passed_over_with = [&](const std::string& text) {
+    std::ofstream(path, std::ios::binary) << text;
+    const auto loaded = load();
+    return loaded && loaded->state.step == 5;
+  };
+  EXPECT_FALSE(passed_over_with(whole));
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string changed = whole;
+    const char digit = changed[at];
+    if (digit < '0' || digit > '9') continue;
+    changed[at] = digit == '1' ? '2' : '1';
+    EXPECT_TRUE(passed_over_with(changed)) << "byte " << at;
+  }
+}
+
+TEST_F(CheckpointTest, AManifestWithoutChecksumIsHeldToWhatARunCanHaveDone) {
+  const auto error_of = [&](const std::string& key, const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json json = nlohmann::ordered_json::parse(to_json(Manifest{.state = state_of(5)}));
+    json.erase("crc32");
+    json[nlohmann::ordered_json::json_pointer("/state/" + key)] = value;
+    try {
+      parse_manifest(json.dump(), "manifest.json");
+    } catch (const CheckpointError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error_of("step", 5), "");
+  EXPECT_EQ(error_of("consumed_samples", -1), "manifest.json: has an impossible state: consumed_samples -1");
+  EXPECT_EQ(error_of("step", std::int64_t{1} << 62),
+            "manifest.json: has an impossible state: step 4611686018427387904");
+  EXPECT_EQ(error_of("learning_rate", -1.0), "manifest.json: has an impossible state: learning_rate -1");
+  EXPECT_EQ(error_of("loss_scaler/scale", 0.0),
+            "manifest.json: has an impossible state: loss_scaler.scale 0");
 }
 
 TEST_F(CheckpointTest, SaysOfEachCheckpointWhyNoneCanBeRead) {

@@ -105,6 +105,20 @@ TEST_F(RunDirectoryTest, OverwritingRemovesWhatTheRunWroteAndNothingElse) {
   EXPECT_TRUE(std::filesystem::exists(folder_ / "notes.txt"));
 }
 
+TEST_F(RunDirectoryTest, ARunThatStillWritesKeepsOthersOut) {
+  leave_a_run();
+  {
+    RunDirectoryLock first, second;
+    ASSERT_TRUE(prepare_run_directory(folder_, {.resume = true}, &first).empty());
+    for (const RunDirectoryUse& use : {RunDirectoryUse{.resume = true}, {.overwrite = true}, {}})
+      EXPECT_THAT(prepare_run_directory(folder_, use, &second).render(), HasSubstr("another run is writing"));
+    EXPECT_TRUE(prepare_run_directory(folder_, {.dry_run = true}, &second).empty());
+    EXPECT_TRUE(std::filesystem::exists(folder_ / "checkpoints" / "step-1"));
+  }
+  RunDirectoryLock later;
+  EXPECT_TRUE(prepare_run_directory(folder_, {.overwrite = true}, &later).empty());
+}
+
 TEST_F(RunDirectoryTest, AFileInItsPlaceIsAnError) {
   std::ofstream(folder_.string()) << "a file";
   EXPECT_TRUE(prepare_run_directory(folder_ / "run", {}).has_errors());
