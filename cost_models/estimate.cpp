@@ -531,7 +531,8 @@ void Estimator::add_job_figures(const specs::Placement& placement, specs::CostBr
   if (figures.checkpoint_every_steps > 0) breakdown.checkpoint_every_steps = figures.checkpoint_every_steps;
   breakdown.goodput_fraction = figures.goodput_fraction;
   if (training.tokens > 0) {
-    const double steps = training.tokens / tokens;
+    // Devices are paid for and powered while they write checkpoints, wait and make lost steps again, too.
+    const double steps = training.tokens / tokens / figures.goodput_fraction;
     breakdown.run_seconds = steps * step;
     breakdown.run_device_hours = breakdown.run_seconds * devices / 3600;
     breakdown.run_cost_dollars = steps * breakdown.cost_per_step_dollars;

@@ -30,7 +30,9 @@ void print_unknown_verb(const CLI::App& app, const std::string& word, std::ostre
 }
 
 constexpr const char* exit_codes =
-    "Exit codes: 0 done, 1 the answer is no, 2 bad input, 3 internal or system failure.";
+    "Exit codes: 0 done, 1 the answer is no, 2 bad input, 3 internal or system failure, 130 or 143 after "
+    "Ctrl-C or "
+    "SIGTERM.";
 
 }  // namespace
 

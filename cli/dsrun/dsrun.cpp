@@ -135,6 +135,7 @@ int run_dsrun(int argc, char** argv) {
   // A write over the limit of file sizes is to fail like one to a full disk, not to kill.
   signal(SIGXFSZ, SIG_IGN);
   CLI::App app;
+  app.name("dsrun");
   DsrunArguments arguments;
   declare(app, arguments);
   try {

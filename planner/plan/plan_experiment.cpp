@@ -7,6 +7,7 @@
 #include "cost_models/estimate.h"
 #include "planner/certificate/certificate.h"
 #include "planner/plan/cost_difference.h"
+#include "planner/plan/largest_part.h"
 #include "planner/plan/plan_assembly.h"
 #include "planner/pricing/pricing.h"
 #include "planner/search/branch_and_bound.h"
@@ -57,7 +58,7 @@ Infeasibility infeasibility_of(const specs::Experiment& experiment, const specs:
   Infeasibility infeasibility;
   infeasibility.candidates = result.candidates;
   if (space.meshes().empty()) {
-    infeasibility.reasons = reasons_for_empty_space(experiment, stack, space);
+    infeasibility.reasons = why_empty(experiment, stack).reasons;
   } else if ((infeasibility.nearest = result.nearest_infeasible)) {
     const Price& price = infeasibility.nearest->price;
     const bool device = !pricer.fits_device(price);
@@ -106,14 +107,32 @@ void refuse_beyond_stack(const specs::SearchSpec& search, const specs::StackSpec
 
 }  // namespace
 
+namespace {
+
+/// What of a mixed cluster stays idle; the plan's inputs are the part in use.
+specs::Advice idle_advice(const ClusterPart& part, const specs::Experiment& whole) {
+  return {"idle-nodes",
+          fmt::format("{} nodes stay idle", part.idle),
+          fmt::format("no legal mesh uses all {} devices; the plan is that of {} of them",
+                      format_count(whole.cluster.devices()), format_count(part.experiment.cluster.devices())),
+          {}};
+}
+
+}  // namespace
+
 specs::Diagnostics unplannable(const specs::Experiment& experiment) {
   specs::Diagnostics diagnostics;
   if (const specs::Result<specs::StackSpec> stack = specs::stack_of(experiment.training))
     refuse_beyond_stack(experiment.search, *stack, diagnostics);
   if (experiment.search.unequal_stage_meshes)
-    diagnostics.error({}, "search.unequal_stage_meshes: all stages have the same mesh", "leave it out");
+    diagnostics.error({}, "search.unequal_stage_meshes: stages with meshes of their own are not in the space",
+                      "leave it out");
   if (is_mixed(experiment.cluster) && experiment.search.idle_nodes > 0)
-    diagnostics.error({}, "search.idle_nodes: a cluster of several groups is used whole", "leave it out");
+    diagnostics.error(
+        {},
+        "search.idle_nodes: of a cluster of several groups the largest legal part is used, which "
+        "is no choice of the search",
+        "leave it out, or plan the part with fewer nodes in its group");
   return diagnostics;
 }
 
@@ -129,6 +148,12 @@ specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment, 
   const std::unique_ptr<Pricer> owned = make_pricer(experiment, *stack, estimator);
   const Pricer& pricer = *owned;
   const Space space(experiment, *stack);
+  if (space.meshes().empty())
+    if (const auto part = largest_legal_part(experiment, *stack)) {
+      outcome = plan_experiment(part->experiment, stop, method);
+      if (outcome && outcome->plan) outcome->plan->advice.push_back(idle_advice(*part, experiment));
+      return outcome;
+    }
   const SearchResult result = method == SearchMethod::exhaustive
                                   ? exhaustive_search(experiment, *stack, pricer, stop)
                                   : branch_and_bound(experiment, space, estimator, pricer, stop);

@@ -88,7 +88,7 @@ specs::Result<PricedPlan> price_best_completion(const specs::Experiment& experim
   if (result.diagnostics.has_errors()) return result;
   const Space space(experiment, *stack);
   if (space.meshes().empty()) {
-    for (const std::string& reason : reasons_for_empty_space(experiment, *stack, space))
+    for (const std::string& reason : why_empty(experiment, *stack).reasons)
       result.diagnostics.error({}, "no such placement is legal: " + reason);
     return result;
   }

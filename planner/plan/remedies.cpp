@@ -12,6 +12,7 @@
 #include "planner/pricing/pricing.h"
 #include "planner/search/branch_and_bound.h"
 #include "planner/space/group_layouts.h"
+#include "planner/space/restrictions.h"
 #include "planner/space/space.h"
 #include "planner/wording/quantity.h"
 #include "specs/language/catalog.h"
@@ -67,39 +68,13 @@ void try_more_nodes(const specs::Experiment& experiment, std::vector<Remedy>& re
 
 /// Lifts one restriction at a time.
 void try_without_restrictions(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
-  const auto lift = [&](std::string_view name, auto member) {
+  for (const Restriction* restriction : restrictions_of(experiment.search)) {
+    if (restriction->key == "offload_eighths") continue;  // others are tried one by one
     specs::Experiment changed = experiment;
-    auto& restriction = changed.search.*member;
-    if (restriction.empty()) return;
-    restriction.clear();
-    add(remedies, fmt::format("no restriction of [search] {}", name), fmt::format("search.{}=[]", name),
-        best_of(changed));
-  };
-  using specs::SearchSpec;
-  lift("tensor", &SearchSpec::tensor);
-  lift("pipeline", &SearchSpec::pipeline);
-  lift("data", &SearchSpec::data);
-  lift("context", &SearchSpec::context);
-  lift("expert", &SearchSpec::expert);
-  lift("expert_tensor", &SearchSpec::expert_tensor);
-  lift("micro_batch", &SearchSpec::micro_batch);
-  lift("zero_stage", &SearchSpec::zero_stage);
-  lift("shard_scope", &SearchSpec::shard_scope);
-  lift("schedule", &SearchSpec::schedule);
-  lift("virtual_stages", &SearchSpec::virtual_stages);
-  lift("recomputation", &SearchSpec::recomputation);
-  lift("sequence_parallel", &SearchSpec::sequence_parallel);
-  lift("offload_optimizer", &SearchSpec::offload_optimizer);
-  lift("offload_parameters", &SearchSpec::offload_parameters);
-  lift("offload_activations", &SearchSpec::offload_activations);
-  lift("attention_tensor", &SearchSpec::attention_tensor);
-  lift("feed_forward_tensor", &SearchSpec::feed_forward_tensor);
-  lift("embedding_tensor", &SearchSpec::embedding_tensor);
-  lift("output_tensor", &SearchSpec::output_tensor);
-  lift("output_mode", &SearchSpec::output_mode);
-  lift("micro_batch_group", &SearchSpec::micro_batch_group);
-  lift("axis_order", &SearchSpec::axis_order);
-  lift("delayed_update", &SearchSpec::delayed_update);
+    restriction->lift(changed.search);
+    add(remedies, fmt::format("no restriction of [search] {}", restriction->key),
+        fmt::format("search.{}={}", restriction->key, restriction->free_value), best_of(changed));
+  }
 }
 
 /// Where [search] names the eighths that may leave the device: others, the nearest first.

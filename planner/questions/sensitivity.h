@@ -18,7 +18,8 @@ struct SensitivityEntry {
 
 /// The largest saving first: arithmetic rate, device memory bandwidth, link inside the node, network, each
 /// with 10 % more; device memory with 10 % more and the placement chosen anew; a tenth more micro-batches a
-/// step (as many as the schedule takes), the step taken for the same tokens as before.
+/// step, the step taken for the same tokens as before; where the schedule takes no such number, scaled from
+/// the next that it takes.
 std::vector<SensitivityEntry> sensitivity(const specs::Experiment& experiment,
                                           const specs::Placement& placement);
 

@@ -108,7 +108,7 @@ specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& 
   WhyNot& answer = result.value.emplace();
   const Space space(question, *stack);
   if (space.meshes().empty()) {
-    answer.reasons = reasons_for_empty_space(question, *stack, space);
+    answer.reasons = why_empty(question, *stack).reasons;
     return result;
   }
   const cost_models::Estimator estimator(question);

@@ -6,14 +6,33 @@
 #include "planner/certificate/certificate.h"
 #include "planner/report/cost_tables.h"
 #include "planner/report/plan_report.h"
+#include "planner/space/restrictions.h"
 
 namespace planner {
 
-Report infeasibility_report(const specs::Experiment& experiment, const Infeasibility& infeasibility) {
+namespace {
+
+/// "at spec.toml:14:12 and --set:1:15": of the restrictions that the reason names; empty where none is
+/// written.
+std::string places_of(const std::string& reason, const specs::KeyPlaces& places) {
+  std::vector<std::string> words;
+  for (const Restriction& restriction : all_restrictions()) {
+    const std::string path = fmt::format("search.{}", restriction.key);
+    if (reason.find(path + " = ") == std::string::npos) continue;
+    if (std::string place = places.words(path); !place.empty()) words.push_back(std::move(place));
+  }
+  return words.empty() ? std::string() : fmt::format("at {}", fmt::join(words, " and "));
+}
+
+}  // namespace
+
+Report infeasibility_report(const specs::Experiment& experiment, const Infeasibility& infeasibility,
+                            const specs::KeyPlaces& places) {
   Report report;
   Facts facts{"answer", fmt::format("No plan for {}", experiment.name), {}};
-  const auto add = [&](std::string key, std::string title, std::string value) {
-    facts.facts.push_back({std::move(key), std::move(title), Quantity::text, std::move(value), {}});
+  const auto add = [&](std::string key, std::string title, std::string value, std::string note = {}) {
+    facts.facts.push_back(
+        {std::move(key), std::move(title), Quantity::text, std::move(value), std::move(note)});
   };
   if (infeasibility.nearest) {
     add("candidates", "answer",
@@ -25,7 +44,8 @@ Report infeasibility_report(const specs::Experiment& experiment, const Infeasibi
     add("candidates", "answer", "no placement is legal");
   }
   for (std::size_t reason = 0; reason < infeasibility.reasons.size(); ++reason)
-    add(fmt::format("reason_{}", reason + 1), reason == 0 ? "because" : "", infeasibility.reasons[reason]);
+    add(fmt::format("reason_{}", reason + 1), reason == 0 ? "because" : "or", infeasibility.reasons[reason],
+        places_of(infeasibility.reasons[reason], places));
   report.sections.push_back(std::move(facts));
 
   Table table{"remedies", "What makes a plan possible (each tried)", {}, {}, false};

@@ -39,7 +39,9 @@ std::string recipe_words(const specs::TrainingSpec& training) {
 /// Days, device-hours, money and energy of the whole run, where its length is known.
 void add_run_facts(const specs::CostBreakdown& cost, std::vector<Fact>& facts) {
   if (cost.run_seconds <= 0) return;
-  facts.push_back({"run_seconds", "whole run", Quantity::seconds, cost.run_seconds, {}});
+  facts.push_back({"run_seconds", "whole run", Quantity::seconds, cost.run_seconds,
+                   cost.goodput_fraction < 1 ? "of wall time, failures and checkpoints included"
+                                             : "without failures and checkpoints"});
   facts.push_back({"run_device_hours", "device-hours", Quantity::count, cost.run_device_hours, {}});
   if (cost.run_cost_dollars > 0)
     facts.push_back({"run_cost_dollars", "cost of the run", Quantity::dollars, cost.run_cost_dollars, {}});
@@ -182,6 +184,18 @@ void add_cost_facts(const specs::CostBreakdown& cost, std::int64_t usable_device
   add_run_facts(cost, facts);
 }
 
+/// Why devices stand idle: because [search] lets them and the objective is best so, or because no mesh uses
+/// more.
+std::string idle_words(const Plan& plan) {
+  const specs::Experiment& inputs = plan.inputs;
+  const std::int64_t allowed = inputs.search.idle_nodes * inputs.cluster.groups.front().node.devices;
+  const std::string of_all = fmt::format("of {} devices: ", format_count(inputs.cluster.devices()));
+  if (plan.idle_devices <= allowed)
+    return of_all + fmt::format("[search] idle_nodes allows {}, and {} is best so", inputs.search.idle_nodes,
+                                name_of(inputs.search.objective));
+  return of_all + fmt::format("no legal mesh uses more than {}", format_count(plan.world_size));
+}
+
 Facts plan_summary(const Plan& plan, std::int64_t usable_device_bytes) {
   const specs::Experiment& inputs = plan.inputs;
   Facts facts{"plan", fmt::format("Plan of {}", inputs.name), {}};
@@ -194,10 +208,9 @@ Facts plan_summary(const Plan& plan, std::int64_t usable_device_bytes) {
   facts.facts.push_back(text_fact("schedule", "schedule", schedule_words(plan.placement)));
   facts.facts.push_back(text_fact("memory_savings", "memory savers", memory_saving_words(plan.placement)));
   if (plan.idle_devices > 0)
-    facts.facts.push_back(
-        {"idle_devices", "idle", Quantity::count, plan.idle_devices,
-         fmt::format("of {} devices: no legal mesh uses more than {}", format_count(inputs.cluster.devices()),
-                     format_count(plan.world_size))});
+    facts.facts.push_back({"idle_devices", "idle", Quantity::count, plan.idle_devices, idle_words(plan)});
+  for (const specs::Advice& advice : plan.advice)
+    if (advice.rule == "idle-nodes") facts.facts.push_back(text_fact("idle_nodes", "idle", advice.message));
   add_cost_facts(plan.prediction, usable_device_bytes, facts.facts);
   return facts;
 }

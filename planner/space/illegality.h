@@ -1,4 +1,4 @@
-// Why a space has no candidate: the rules that its restrictions break.
+// Why a space has no candidate: the restrictions that leave none, and the rules that their values break.
 #pragma once
 
 #include <string>
@@ -10,9 +10,16 @@
 
 namespace planner {
 
-/// For an empty space: "tensor = 5: 96 heads % tensor 5 = 1 (model shape)" for every degree that [search]
-/// names and a rule refuses by itself; where none is, the first rule that the restrictions break together.
-std::vector<std::string> reasons_for_empty_space(const specs::Experiment& experiment,
-                                                 const specs::StackSpec& stack, const Space& space);
+struct EmptySpace {
+  /// Sets of keys of [search] ("virtual_stages"): without those of any one set, something is legal, and no
+  /// smaller set does that. Empty where nothing is legal without [search] either.
+  std::vector<std::vector<std::string>> restricting;
+  /// "search.tensor = [5] leaves no placement: 96 heads % tensor 5 = 1 (model shape)", one for each set;
+  /// where there is none, the first rule that one candidate breaks.
+  std::vector<std::string> reasons;
+};
+
+/// For an empty space.
+EmptySpace why_empty(const specs::Experiment& experiment, const specs::StackSpec& stack);
 
 }  // namespace planner

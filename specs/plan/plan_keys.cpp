@@ -288,10 +288,12 @@ void visit_keys(KeyVisitor& visitor, CostBreakdown& cost) {
   visitor.number({"checkpoint_stall_seconds", "for which training waits"}, cost.checkpoint_stall_seconds, {});
   visitor.integer({"checkpoint_every_steps", "chosen for goodput; 0: not asked"}, cost.checkpoint_every_steps,
                   count);
-  visitor.number({"run_seconds", "of all tokens; 0: not asked, as the next three"}, cost.run_seconds, {});
-  visitor.number({"run_device_hours", "of all tokens"}, cost.run_device_hours, {});
-  visitor.number({"run_cost_dollars", "of all tokens"}, cost.run_cost_dollars, {});
-  visitor.number({"run_energy_joules", "of all tokens"}, cost.run_energy_joules, {});
+  visitor.number({"run_seconds",
+                  "of all tokens in wall time, so over goodput_fraction; 0: not asked, as the next three"},
+                 cost.run_seconds, {});
+  visitor.number({"run_device_hours", "of that wall time"}, cost.run_device_hours, {});
+  visitor.number({"run_cost_dollars", "of that wall time"}, cost.run_cost_dollars, {});
+  visitor.number({"run_energy_joules", "of that wall time"}, cost.run_energy_joules, {});
   visitor.list_of_tables({"time", "term by term"}, cost.time, visit_time_entry);
   visitor.list_of_tables({"memory", "class by class"}, cost.memory, visit_memory_entry);
 }

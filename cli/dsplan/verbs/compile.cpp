@@ -1,5 +1,6 @@
 // dsplan compile SPEC: a plan for each point of [sweep], and one table.
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/stop_on_signal.h"
@@ -57,7 +59,9 @@ class SweepFiles {
     if (options_.anew) return std::nullopt;
     std::string file = file_of(options_, point, points_.size());
     auto plan = plan_made_before(file, points_[point].experiment);
-    if (plan) files_[point] = std::move(file);
+    if (!plan) return plan;
+    files_[point] = std::move(file);
+    ++reused_;
     return plan;
   }
 
@@ -69,6 +73,7 @@ class SweepFiles {
   }
 
   const std::vector<std::string>& files() const { return files_; }
+  std::size_t reused() const { return reused_; }
   const specs::Diagnostics& failures() const { return failures_; }
   std::ptrdiff_t count() const {
     return std::count_if(files_.begin(), files_.end(), [](const std::string& file) { return !file.empty(); });
@@ -78,6 +83,7 @@ class SweepFiles {
   const CompileOptions& options_;
   const std::vector<specs::SweepPoint>& points_;
   std::vector<std::string> files_;  ///< one a point: threads write to entries of their own
+  std::atomic<std::size_t> reused_ = 0;
   specs::Diagnostics failures_;
 };
 
@@ -97,6 +103,28 @@ void set_exit_code(const std::vector<planner::SweepOutcome>& outcomes, const Com
   if (files.count() == 0 || no_answer) invocation.exit_code = exit_answer_is_no;
 }
 
+/// "7/12 points": planned now or found in the folder, of all; over the one printed before.
+void print_progress(std::size_t planned, const SweepFiles& files, std::size_t points, std::ostream& err) {
+  err << fmt::format("\r{}/{} points", planned + files.reused(), points) << std::flush;
+}
+
+/// What an interruption left, and how to go on.
+void print_remaining(const std::vector<specs::SweepPoint>& points,
+                     const std::vector<planner::SweepOutcome>& outcomes, const SweepFiles& files,
+                     std::ostream& err) {
+  constexpr std::size_t most_named = 6;
+  std::vector<std::string> remaining;
+  for (std::size_t point = 0; point < points.size(); ++point)
+    if (!outcomes[point].outcome && !outcomes[point].diagnostics.has_errors())
+      remaining.push_back(fmt::format("  {}", fmt::join(points[point].settings, ", ")));
+  err << fmt::format(
+      "interrupted: {} of {} plans are written, {} points remain; the same command makes them\n",
+      files.count(), points.size(), remaining.size());
+  const std::size_t named = std::min(remaining.size(), most_named);
+  for (std::size_t point = 0; point < named; ++point) err << remaining[point] << '\n';
+  if (named < remaining.size()) err << fmt::format("  … and {} more\n", remaining.size() - named);
+}
+
 bool run(const CompileOptions& options, Invocation& invocation) {
   if (const auto problem = specs::no_folder(options.folder); problem.has_errors())
     return invocation.refuse(problem);
@@ -111,13 +139,16 @@ bool run(const CompileOptions& options, Invocation& invocation) {
   planner::SweepRun sweep{std::thread::hardware_concurrency(),
                           [&](std::size_t point) { return files.made_before(point); },
                           [&](std::size_t point, const planner::SweepOutcome& outcome) {
-                            invocation.err << fmt::format("\r{} points planned", ++done) << std::flush;
                             if (const specs::Plan* plan = planner::plan_of(outcome))
                               files.write(point, *plan);
+                            print_progress(++done, files, points->size(), invocation.err);
                           }};
   const StopOnSignal stop;
   const auto outcomes = planner::run_sweep(*points, sweep, stop.wanted());
-  if (done > 0) invocation.err << '\n';
+  if (done > 0) {
+    print_progress(done, files, points->size(), invocation.err);
+    invocation.err << '\n';
+  }
   invocation.print(
       planner::sweep_report(outcomes, {points->front().experiment.name, files.files(), options.within_days}));
   if (files.failures().has_errors()) {
@@ -127,9 +158,7 @@ bool run(const CompileOptions& options, Invocation& invocation) {
   }
   set_exit_code(outcomes, options, files, invocation);
   if (stop.exit_code() != 0) {
-    invocation.err << fmt::format(
-        "interrupted: {} of {} plans are written; the same command makes the others\n", files.count(),
-        points->size());
+    print_remaining(*points, outcomes, files, invocation.err);
     invocation.exit_code = stop.exit_code();
   }
   return true;
@@ -140,7 +169,8 @@ bool run(const CompileOptions& options, Invocation& invocation) {
 void add_compile_verb(CLI::App& app, Invocation& invocation) {
   CLI::App* verb = app.add_subcommand("compile", "Plan every point of [sweep]: a plan each, and one table");
   verb->footer(
-      "Interrupted, it exits with 130 and keeps the finished plans; the same command then plans the others.\n"
+      "Interrupted, it exits with 130 or 143 and keeps the finished plans; the same command then plans the "
+      "others.\n"
       "Exit code 1 where no point can be planned or none is fast enough.");
   auto options = std::make_shared<CompileOptions>();
   add_experiment_input(*verb, options->input);

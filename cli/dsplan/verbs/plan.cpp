@@ -13,6 +13,7 @@
 #include "planner/report/plan_report.h"
 #include "planner/space/space.h"
 #include "specs/language/catalog.h"
+#include "specs/language/key_places.h"
 #include "specs/plan/plan_json.h"
 
 namespace cli {
@@ -26,11 +27,12 @@ struct PlanOptions {
   bool exhaustive = false;
 };
 
-bool show_space(const specs::Experiment& experiment, Invocation& invocation) {
+bool show_space(const specs::Experiment& experiment, const ExperimentInput& input, Invocation& invocation) {
   specs::Diagnostics diagnostics = planner::unplannable(experiment);
   const auto stack = specs::stack_of(experiment.training);
   diagnostics.append(stack.diagnostics);
-  if (diagnostics.has_errors()) return invocation.refuse(diagnostics);
+  if (diagnostics.has_errors())
+    return invocation.refuse(specs::read_key_places(input.path, input.settings).located(diagnostics));
   const planner::Space space(experiment, *stack);
   invocation.print(planner::space_report(space));
   if (space.meshes().empty()) invocation.exit_code = exit_answer_is_no;
@@ -43,20 +45,24 @@ bool run(const PlanOptions& options, Invocation& invocation) {
   const auto experiment = read(options.input);
   if (!experiment) return invocation.refuse(experiment.diagnostics);
   invocation.print(experiment.diagnostics);
-  if (options.show_space) return show_space(*experiment, invocation);
+  if (options.show_space) return show_space(*experiment, options.input, invocation);
 
   const StopOnSignal stop_on_signal;
   const auto outcome = planner::plan_experiment(
       *experiment, &stop_on_signal.wanted(),
       options.exhaustive ? planner::SearchMethod::exhaustive : planner::SearchMethod::branch_and_bound);
-  if (!outcome) return invocation.refuse(outcome.diagnostics);
+  if (!outcome)
+    return invocation.refuse(
+        specs::read_key_places(options.input.path, options.input.settings).located(outcome.diagnostics));
   if (stop_on_signal.wanted()) invocation.exit_code = stop_on_signal.exit_code();
   if (!outcome->plan && !outcome->infeasibility) {
     invocation.err << "interrupted before any placement was found to fit\n";
     return false;
   }
   if (outcome->infeasibility) {
-    invocation.print(planner::infeasibility_report(*experiment, *outcome->infeasibility));
+    invocation.print(
+        planner::infeasibility_report(*experiment, *outcome->infeasibility,
+                                      specs::read_key_places(options.input.path, options.input.settings)));
     invocation.exit_code = exit_answer_is_no;
     return false;
   }
@@ -78,8 +84,8 @@ void add_plan_verb(CLI::App& app, Invocation& invocation) {
   verb->add_flag("--exhaustive", options->exhaustive,
                  "Price every candidate, one after the other: the slow reference of the search");
   verb->footer(
-      "Exit codes: 0 done, 1 nothing fits, 2 bad input, 3 internal or system failure, 130 after Ctrl-C: the "
-      "best plan so far, with a gap that is not proven.");
+      "Exit codes: 0 done, 1 nothing fits, 2 bad input, 3 internal or system failure, 130 or 143 after "
+      "Ctrl-C or SIGTERM: the best plan so far, with a gap that is not proven.");
   verb->add_flag("--show-space", options->show_space,
                  "Print the search space and what is left out, and stop");
   add_format_option(*verb, invocation);

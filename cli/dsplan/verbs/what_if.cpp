@@ -10,6 +10,7 @@
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "planner/report/what_if_report.h"
+#include "specs/language/key_places.h"
 
 namespace cli {
 namespace {
@@ -21,7 +22,8 @@ bool run(const ExperimentInput& input, Invocation& invocation) {
   if (!changed) return invocation.refuse(changed.diagnostics);
   invocation.print(changed.diagnostics);
   const auto answer = planner::what_if(*base, *changed);
-  if (!answer) return invocation.refuse(answer.diagnostics);
+  if (!answer)
+    return invocation.refuse(specs::read_key_places(input.path, input.settings).located(answer.diagnostics));
   invocation.print(planner::what_if_report(*answer, fmt::format("{}", fmt::join(input.settings, ", "))));
   if (!answer->replanned.plan) invocation.exit_code = exit_answer_is_no;
   return true;

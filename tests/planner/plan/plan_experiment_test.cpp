@@ -1,5 +1,6 @@
 #include "planner/plan/plan_experiment.h"
 
+#include <algorithm>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -12,6 +13,7 @@
 #include "planner/questions/sweep.h"
 #include "planner/questions/what_if.h"
 #include "planner/questions/why_not.h"
+#include "specs/language/catalog.h"
 #include "specs/language/read_experiment.h"
 #include "specs/plan/placement_check.h"
 #include "specs/plan/plan_json.h"
@@ -135,7 +137,53 @@ TEST(PlanExperiment, AnIllegalRestrictionIsAnsweredWithItsEquation) {
   const auto outcome = plan_experiment(experiment);
   ASSERT_TRUE(outcome.ok());
   ASSERT_TRUE(outcome->infeasibility.has_value());
-  EXPECT_THAT(outcome->infeasibility->reasons.at(0), HasSubstr("16 heads % tensor 3 = 1"));
+  EXPECT_THAT(outcome->infeasibility->reasons.at(0),
+              HasSubstr("search.tensor = [3] leaves no placement: 16 heads % tensor 3 = 1"));
+}
+
+TEST(PlanExperiment, TensorParallelismStaysInsideTheNodeAndAcrossItTheExchangesAreTheReason) {
+  const specs::Experiment experiment =
+      experiment_of({"model.preset=llama2-70b", "cluster.nodes=4", "cluster.network=ib-hdr-1x200",
+                     "training.global_batch=64", "training.sequence_length=4096", "training.tokens=0"});
+  const specs::Plan plan = plan_of(experiment);
+  EXPECT_LE(plan.placement.stages.front().mesh.tensor, 8);
+  specs::Experiment question = experiment;
+  question.search.tensor = {16};
+  const auto answer = why_not(plan, question);
+  ASSERT_TRUE(answer.ok() && answer->cost);
+  EXPECT_GT(answer->cost->step_seconds, 1.5 * plan.prediction.step_seconds);
+  const auto exchange = [](const specs::CostBreakdown& cost) {
+    return cost.exposed_seconds(specs::TimeTerm::tensor_communication);
+  };
+  EXPECT_GT(exchange(*answer->cost) - exchange(plan.prediction),
+            0.5 * (answer->cost->step_seconds - plan.prediction.step_seconds));
+}
+
+TEST(PlanExperiment, OfAMixedClusterThatNoMeshUsesWholeTheLargestPartIsPlannedAndTheRestIsNamed) {
+  // 3 and 4 nodes of 8 devices: a mesh of all 56 needs a factor of 7, which nothing has here.
+  specs::Experiment experiment =
+      small_experiment({"model.heads=16", "model.kv_heads=16", "training.global_batch=16",
+                        "search.pipeline=[1,2,4]", "search.context=[1]"});
+  experiment.cluster.groups.front().nodes = 3;
+  experiment.cluster.groups.push_back(experiment.cluster.groups.front());
+  experiment.cluster.groups.back().node = *specs::catalog_node("dgx-h100");
+  experiment.cluster.groups.back().nodes = 4;
+  const auto outcome = plan_experiment(experiment);
+  ASSERT_TRUE(outcome.ok()) << outcome.diagnostics.render();
+  ASSERT_TRUE(outcome->plan.has_value());
+  const specs::Plan& plan = *outcome->plan;
+  EXPECT_EQ(plan.world_size, 32);
+  EXPECT_EQ(plan.idle_devices, 0);
+  const auto idle = std::find_if(plan.advice.begin(), plan.advice.end(),
+                                 [](const specs::Advice& advice) { return advice.rule == "idle-nodes"; });
+  ASSERT_NE(idle, plan.advice.end());
+  EXPECT_THAT(idle->message, HasSubstr("nodes stay idle"));
+  EXPECT_THAT(idle->reason, HasSubstr("56 devices"));
+  const auto verified = verify_certificate(plan);
+  ASSERT_TRUE(verified.ok());
+  EXPECT_TRUE(verified->holds()) << verified->findings.front().message;
+  const auto read_back = specs::read_plan_text(specs::write_plan(plan), "plan.json");
+  EXPECT_TRUE(read_back.ok()) << read_back.diagnostics.render();
 }
 
 Verdict verdict_of(const specs::Plan& plan, const std::vector<std::string>& question) {

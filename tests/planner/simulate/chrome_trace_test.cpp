@@ -128,6 +128,12 @@ TEST_P(EveryTrace, LeadsAFlowFromTheMakerOfATensorOverItsTransferToItsUser) {
   EXPECT_EQ(flows.size(), transfers);
   for (const auto& [id, ends] : flows) {
     ASSERT_EQ(ends.size(), 3u);
+    // Perfetto joins the events of a flow by category, name and id, in the order of their times.
+    for (const char* phase : {"t", "f"})
+      EXPECT_TRUE(ends.at(phase).at("cat") == ends.at("s").at("cat") &&
+                  ends.at(phase).at("name") == ends.at("s").at("name"));
+    EXPECT_LE(ends.at("s").at("ts").get<double>(), ends.at("t").at("ts").get<double>());
+    EXPECT_LE(ends.at("t").at("ts").get<double>(), ends.at("f").at("ts").get<double>());
     const auto slice = [&](const char* phase) {
       const json& event = ends.at(phase);
       return slice_at.at({track_of(event), event.at("ts").get<double>()});
