@@ -47,7 +47,7 @@ void search_space(benchmark::State& state) {
   double candidates = 0;
   for (auto _ : state) {
     const cost_models::Estimator estimator(inputs);
-    const planner::EstimatorPricer pricer(inputs, estimator);
+    const planner::EstimatorPricer pricer(inputs, *stack, estimator);
     const planner::SearchResult result = planner::branch_and_bound(inputs, space, estimator, pricer);
     candidates = result.candidates.convert_to<double>();
   }

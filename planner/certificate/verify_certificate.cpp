@@ -39,6 +39,26 @@ std::string name_of(const specs::CertificateRegion& region) {
   return name.empty() ? "all of the space" : name;
 }
 
+/// The first stage's mesh and treatments, and how a stage recomputes that does, whatever the cuts.
+std::optional<RegularPlacement> regular_like(specs::Placement placement, std::int64_t layers) {
+  if (placement.stages.empty()) return std::nullopt;
+  specs::RecomputationRun recomputed;
+  for (const specs::PipelineStage& stage : placement.stages)
+    if (!stage.recomputation.empty()) recomputed = stage.recomputation.front();
+  RegularPlacement even;
+  even.pipeline = placement.pipeline_ranks();
+  even.virtual_stages = placement.virtual_stages;
+  even.schedule = placement.schedule;
+  even.recomputation = recomputed.mode;
+  even.recomputed_modules = recomputed.modules;
+  const std::vector<specs::PipelineStage> stages = specs::regular_placement(even, layers).stages;
+  for (std::size_t index = 0; index < placement.stages.size(); ++index) {
+    placement.stages[index].units = stages.at(index).units;
+    placement.stages[index].recomputation = stages[index].recomputation;
+  }
+  return specs::as_regular(placement, layers);
+}
+
 class Verifier {
  public:
   Verifier(const specs::Plan& plan, const specs::StackSpec& stack, const VerifyOptions& options)
@@ -48,7 +68,7 @@ class Verifier {
         estimator_(plan.inputs),
         space_(plan.inputs, stack),
         random_(options.seed) {
-    if (treats_stages_for_themselves(plan.inputs.search) || plan.inputs.cluster.groups.size() > 1)
+    if (plan.inputs.cluster.groups.size() > 1 || WrittenOutChoices(plan.inputs, stack).several())
       choices_.emplace(plan.inputs, stack);
   }
 
@@ -95,9 +115,9 @@ class Verifier {
       if (runner_up.objective < plan_.objective * (1 - relative_rounding))
         find("", fmt::format("a runner-up's objective is {}, below the plan's {}", runner_up.objective,
                              plan_.objective));
-    if (const auto regular = specs::as_regular(plan_.placement, layers_)) best_.push_back(*regular);
+    if (const auto regular = regular_like(plan_.placement, layers_)) best_.push_back(*regular);
     for (const specs::RunnerUp& runner_up : plan_.runners_up)
-      if (const auto regular = specs::as_regular(runner_up.placement, layers_)) best_.push_back(*regular);
+      if (const auto regular = regular_like(runner_up.placement, layers_)) best_.push_back(*regular);
   }
 
   static nlohmann::ordered_json account(specs::CostBreakdown cost) {
@@ -180,9 +200,9 @@ class Verifier {
     const specs::CertificateRegion& claim = region.claim();
     check_against_plan(claim);
     double least = std::numeric_limits<double>::infinity();
-    const bool whole = !choices_ && region.members() <= options_.samples_per_region;
+    const bool whole = region.members() <= options_.samples_per_region;
     if (whole) {
-      region.for_each([&](const RegularPlacement& member) { check_member(number, member, least); });
+      region.for_each([&](const RegularPlacement& member) { check_all_choices(number, member, least); });
     } else {
       for (std::int64_t drawn = 0; drawn < options_.samples_per_region; ++drawn) {
         const bool near = drawn % 2 == 1 && !best_.empty();
@@ -212,10 +232,23 @@ class Verifier {
       find(name_of(claim), fmt::format("its best is {}, below the plan's {}", claim.best, plan_.objective));
   }
 
+  void check_all_choices(std::size_t number, const RegularPlacement& member, double& least) {
+    if (!choices_) return check_placement(number, member, specs::regular_placement(member, layers_), least);
+    choices_->for_each(member, [&](const specs::Placement& placement) {
+      check_placement(number, member, placement, least);
+    });
+  }
+
   void check_member(std::size_t number, const RegularPlacement& member, double& least) {
+    if (choices_ && choices_->count(member) == 0) return;
+    check_placement(number, member,
+                    choices_ ? choices_->draw(member, random_) : specs::regular_placement(member, layers_),
+                    least);
+  }
+
+  void check_placement(std::size_t number, const RegularPlacement& member, const specs::Placement& placement,
+                       double& least) {
     const specs::CertificateRegion& claim = regions_[number].claim();
-    const specs::Placement placement =
-        choices_ ? choices_->draw(member, random_) : specs::regular_placement(member, layers_);
     const auto& inputs = plan_.inputs;
     for (const specs::PlacementViolation& violation :
          specs::placement_violations(placement, inputs.model, inputs.cluster, inputs.training))

@@ -22,11 +22,15 @@
 namespace planner {
 namespace {
 
+specs::Placement placement_of(const PricedCandidate& candidate, const Pricer& pricer) {
+  return candidate.choice ? *candidate.choice : pricer.placement(candidate.placement);
+}
+
 void add_runners_up(const SearchResult& result, const Pricer& pricer, const cost_models::Estimator& estimator,
                     specs::Plan& plan) {
   for (const PricedCandidate& candidate : result.runners_up) {
     specs::RunnerUp runner_up;
-    runner_up.placement = pricer.placement(candidate.placement);
+    runner_up.placement = placement_of(candidate, pricer);
     runner_up.objective = candidate.price.objective;
     runner_up.step_seconds = candidate.price.step_seconds;
     const specs::CostBreakdown cost = estimator.estimate(runner_up.placement);
@@ -163,7 +167,7 @@ specs::Result<PlanOutcome> plan_experiment(const specs::Experiment& experiment, 
     outcome.value->infeasibility = infeasibility_of(experiment, *stack, space, result, pricer);
     return outcome;
   }
-  specs::Plan plan = assemble_plan(experiment, estimator, pricer.placement(result.best->placement));
+  specs::Plan plan = assemble_plan(experiment, estimator, placement_of(*result.best, pricer));
   plan.certificate = certificate_of(result, pricer);
   add_runners_up(result, pricer, estimator, plan);
   add_binding_constraint(result, pricer, plan);

@@ -3,16 +3,24 @@
 // Cuts are free where [search] uneven_stages and the stack allow it and a rank holds one stage: each stage
 // holds at least one attention or FFN, the first the embedding, the last the output layer; cuts fall between
 // an attention and its FFN where [search] cuts_inside_layers and the stack allow that, else between layers.
-// Otherwise layers are cut as evenly as they go. With recomputation the number of recomputed layers of each
-// stage (of each rank, alike in all its stages, where it holds several) is free from none to all, or one of
-// [search] recomputed_layers; recomputing nowhere is the choice of `recomputation = none` and not repeated.
+// Otherwise layers are cut as evenly as they go.
+//
+// Recomputed layers follow the stack's profile (`recomputed_layers`). "all": a stage that recomputes does so
+// in all its layers. "alike": with full recomputation one number from 1 to what the largest stage of the even
+// cut holds, for all stages (all layers of one that has no more). "each": every stage (of a rank that holds
+// several: all of them alike) has a number of its own from none to all; recomputing nowhere is the choice of
+// `recomputation = none` and not repeated. [search] recomputed_layers leaves the numbers that it names.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <tuple>
+#include <unordered_map>
+#include <vector>
 
 #include "cost_models/estimate.h"
+#include "planner/pricing/fixed_cut.h"
+#include "planner/pricing/stage_chain.h"
 #include "planner/space/count.h"
 #include "specs/language/experiment.h"
 #include "specs/language/stack.h"
@@ -20,20 +28,26 @@
 
 namespace planner {
 
-/// The best inner choice; where none fits, the one that all layers recomputed and an even cut make.
+/// The best inner choice that fits; where none does, the even cut with all layers recomputed.
 struct InnerChoice {
-  specs::Placement placement;
+  std::vector<StagePart> parts;  ///< by stage; empty: the even cut, all stages treated alike
   cost_models::QuickCost cost;
-  double least_step_seconds = 0;  ///< no inner choice takes less; equals the cost's where that is proven best
+  /// No choice that fits takes less; equals the cost's where that is proven best.
+  double least_step_seconds = 0;
+  bool bounds_all = false;  ///< nor does any that does not fit
+  bool given_up = false;    ///< none that fits is of use; only `least_step_seconds` is meant
 };
 
 class InnerChoices {
  public:
-  /// Keeps references.
+  /// Keeps references to the experiment and the estimator.
   InnerChoices(const specs::Experiment& experiment, const specs::StackSpec& stack,
                const cost_models::Estimator& estimator);
 
-  InnerChoice best(const specs::RegularPlacement& outer) const;
+  /// What takes longer than `enough` is of no use and not looked for.
+  InnerChoice best(const specs::RegularPlacement& outer, double enough_seconds = any_price,
+                   Effort effort = Effort::whole) const;
+  specs::Placement placement(const specs::RegularPlacement& outer, const InnerChoice& choice) const;
 
   /// How many there are, exactly.
   Count count(const specs::RegularPlacement& outer) const;
@@ -45,25 +59,64 @@ class InnerChoices {
   };
   Fits any_fits(const specs::RegularPlacement& outer) const;
 
-  /// No choice takes less, whatever memory it needs: all micro-batches' work, shared evenly by the ranks.
+  /// No choice takes less, whatever memory it needs: all micro-batches' work, shared evenly by the ranks, and
+  /// the mean rank's end of a step; for a cut that is given, its own bound.
   double least_step_seconds(const specs::RegularPlacement& outer) const;
+  /// Whether every choice surely takes longer: by the least bound of a cut (stage_partition.h), or the given
+  /// cut's step with nothing recomputed.
+  bool take_longer(const specs::RegularPlacement& outer, double seconds) const;
 
   bool cuts_are_free(const specs::RegularPlacement& outer) const;
-  bool cuts_fall_inside_layers() const { return inside_layers_; }
+  const ChainPieces& pieces() const { return pieces_; }
+  /// Whether the point has no other choice than the even cut, all layers treated alike.
+  bool only_one(const specs::RegularPlacement& outer) const;
 
  private:
-  /// Nothing where no cut fits.
-  std::optional<InnerChoice> best_cut(const specs::RegularPlacement& outer) const;
-  InnerChoice best_of_even_cut(const specs::RegularPlacement& outer) const;
+  bool numbers_are_free(const specs::RegularPlacement& outer) const;
+  /// Numbers for all stages alike, ascending.
+  std::vector<std::int64_t> numbers_alike(const specs::RegularPlacement& outer) const;
+  /// The only numbers, where they are not free.
+  RecomputedLayers given_numbers(const specs::RegularPlacement& outer) const;
+  /// The same point with nothing recomputed.
+  static specs::RegularPlacement recomputing_nothing(const specs::RegularPlacement& outer);
+  struct Wanted {
+    double enough_seconds;
+    Effort effort;
+  };
+  bool longer_with(const specs::RegularPlacement& point, const RecomputedLayers& numbers, double seconds,
+                   double& known) const;
+  InnerChoice of_partition(const StageChain& chain, const Partition& partition) const;
+  /// These return nothing where nothing fits.
+  std::optional<InnerChoice> best_cut(const specs::RegularPlacement& outer, const Wanted& wanted) const;
+  std::optional<InnerChoice> best_cut_of(StageChain& chain, bool some, const Wanted& wanted) const;
+  std::optional<InnerChoice> best_plain_cut(const specs::RegularPlacement& outer,
+                                            const std::vector<StageDevices>& devices,
+                                            const Wanted& wanted) const;
+  std::optional<InnerChoice> best_cut_alike(const specs::RegularPlacement& outer,
+                                            const std::vector<StageDevices>& devices,
+                                            const Wanted& wanted) const;
+  std::optional<InnerChoice> best_of_even_cut(const specs::RegularPlacement& outer,
+                                              const Wanted& wanted) const;
   bool any_fits(const specs::RegularPlacement& outer, std::int64_t device_bytes,
                 std::int64_t host_bytes) const;
+  Count count_of_cuts(const specs::RegularPlacement& outer) const;
+  Count count_each(const specs::RegularPlacement& outer) const;
+  Count count_each_of_free_cuts(std::int64_t stages) const;
 
   const specs::Experiment& experiment_;
   const cost_models::Estimator& estimator_;
+  specs::RecomputedLayerNumbers numbers_;
   bool uneven_ = false;
   bool inside_layers_ = false;
   std::int64_t blocks_ = 0;
-  mutable std::map<std::tuple<std::int64_t, std::int64_t, bool>, Count> counts_;
+  ChainPieces pieces_;
+  const EvenCut& even_cut(const specs::RegularPlacement& outer) const;
+
+  mutable std::map<std::tuple<std::int64_t, std::int64_t, int>, Count> counts_;
+  mutable std::map<std::tuple<std::int64_t, std::int64_t, specs::ScheduleKind>, EvenCut> even_cuts_;
+  /// What is known of the time that a point takes at least, by hash.
+  double& known_bound(const specs::RegularPlacement& point) const;
+  mutable std::unordered_map<std::size_t, std::vector<std::pair<specs::RegularPlacement, double>>> known_;
 };
 
 }  // namespace planner

@@ -26,6 +26,12 @@ bool contains_none(const std::vector<specs::Recomputation>& modes) {
   return std::find(modes.begin(), modes.end(), specs::Recomputation::none) != modes.end();
 }
 
+/// Stages on unlike devices are recomputed each as much as it needs.
+specs::StackSpec with_own_numbers(specs::StackSpec stack) {
+  stack.recomputed_layers = specs::RecomputedLayerNumbers::each;
+  return stack;
+}
+
 /// All units of the model, kind by kind; the embedding first.
 std::vector<UnitCounts> units_by_kind(const specs::ModelSpec& model) {
   const specs::UnitRange all{0, specs::unit_count(specs::block_count(model))};
@@ -49,11 +55,10 @@ UnitCounts whole_of(const std::vector<UnitCounts>& kinds) {
 
 }  // namespace
 
-/// An order of the groups along the pipeline, and the partition at which the search of its cuts begins.
+/// An order of the groups along the pipeline.
 struct MixedPricer::StageLayout {
   std::vector<std::size_t> group_of_stage;
   StageChain chain;
-  std::optional<Partition> start;
 };
 
 struct MixedPricer::Point {
@@ -81,7 +86,7 @@ MixedPricer::MixedPricer(const specs::Experiment& experiment, const specs::Stack
     : experiment_(experiment),
       estimator_(estimator),
       layouts_(experiment),
-      inner_(experiment, stack, estimator),
+      inner_(experiment, with_own_numbers(stack), estimator),
       blocks_(specs::block_count(experiment.model)),
       plain_points_(contains_none(stack.recomputations) && (experiment.search.recomputation.empty() ||
                                                             contains_none(experiment.search.recomputation))),
@@ -130,11 +135,8 @@ std::unique_ptr<MixedPricer::StageLayout> MixedPricer::stage_layout(const Point&
   std::vector<StageDevices> devices;
   for (const std::size_t group : groups)
     devices.push_back({&point.pricers[group], limits.device_bytes[group], limits.host_bytes_per_node[group]});
-  return std::make_unique<StageLayout>(
-      StageLayout{std::move(groups),
-                  StageChain(std::move(devices), outer, blocks_,
-                             places_for_cuts(blocks_, inner_.cuts_fall_inside_layers()), point.allowed),
-                  std::nullopt});
+  return std::make_unique<StageLayout>(StageLayout{
+      std::move(groups), StageChain(std::move(devices), outer, blocks_, inner_.pieces(), point.allowed)});
 }
 
 bool MixedPricer::any_fits(Point& point, const GroupLimits& limits) const {
@@ -225,26 +227,12 @@ double MixedPricer::step_bound(const RegularPlacement& outer) const {
   return least;
 }
 
-/// No step that is longer has such an objective, with what rounding may part them by.
-double MixedPricer::seconds_of(double objective, std::int64_t world_size) const {
-  constexpr double margin = 1e-9;
-  switch (experiment_.search.objective) {
-    case specs::Objective::step_time:
-      return objective * (1 + margin);
-    case specs::Objective::cost:
-    case specs::Objective::energy:
-      return objective / this->objective(1, world_size) * (1 + margin);
-    case specs::Objective::goodput:  // no more than every second is useful
-      return objective * (1 + margin);
-  }
-  return never;
-}
-
-bool MixedPricer::may_reach(const RegularPlacement& outer, double objective) const {
-  Point& of = point(outer);
+/// Whether an inner choice that fits may be as good as this objective.
+bool MixedPricer::may_reach(Point& of, double objective) const {
   if (!any_fits(of)) return true;  // for its price to say what it lacks
   if (std::isinf(objective)) return true;
-  const double seconds = seconds_of(objective, outer.world_size());
+  const double seconds =
+      longest_step(experiment_.search.objective, estimator_, objective, of.outer.world_size());
   if (of.shares.any_fits(limits_) && of.shares.bound() <= seconds) return true;
   return std::any_of(of.stage_layouts->begin(), of.stage_layouts->end(),
                      [&](const auto& layout) { return any_partition_within(layout->chain, seconds); });
@@ -268,8 +256,13 @@ std::optional<Partition> MixedPricer::with_one_layer_recomputed(const StageLayou
   return best;
 }
 
-Partition MixedPricer::solved(const Point& point, StageLayout& layout) const {
-  const Partition best = best_partition_from(layout.chain, *layout.start, most_partitions_visited);
+Partition MixedPricer::solved(const Point& point, StageLayout& layout, double enough) const {
+  Partition nothing;
+  nothing.price = nothing.lower_bound = never;
+  const std::optional<Partition> found =
+      best_partition(layout.chain, layout.chain.worthwhile_prices(), enough);
+  if (!found) return nothing;
+  const Partition& best = *found;
   if (point.outer.recomputation == specs::Recomputation::none || !recomputes_nowhere(best)) return best;
   // Its cheapest choice is one of the point without recomputation.
   if (plain_points_)
@@ -278,10 +271,7 @@ Partition MixedPricer::solved(const Point& point, StageLayout& layout) const {
       return *somewhere;
     }
   const std::optional<Partition> forced = best_cut(layout.chain, true);
-  if (forced) return *forced;
-  Partition nothing;
-  nothing.price = nothing.lower_bound = never;
-  return nothing;
+  return forced ? *forced : nothing;
 }
 
 specs::Placement MixedPricer::placed(const Point& point, const StageLayout& layout,
@@ -306,9 +296,7 @@ std::optional<MixedPricer::Solution> MixedPricer::solve(Point& of) const {
   }
   for (const std::unique_ptr<StageLayout>& layout : *of.stage_layouts) {
     if (best && !any_partition_within(layout->chain, best->step_seconds)) continue;
-    layout->start = least_bound_partition(layout->chain);
-    if (!layout->start) continue;
-    const Partition partition = solved(of, *layout);
+    const Partition partition = solved(of, *layout, best ? best->step_seconds : any_price);
     least = std::min(least, partition.lower_bound);
     if (best && partition.price >= best->step_seconds) continue;
     if (std::isinf(partition.price)) continue;
@@ -344,8 +332,6 @@ Price MixedPricer::price_of(const Solution& solution) const {
   Price price;
   price.step_seconds = solution.step_seconds;
   price.objective = objective(solution.step_seconds, solution.placement.world_size());
-  if (solution.least_step_seconds < solution.step_seconds)
-    price.gap = 1 - objective(solution.least_step_seconds, solution.placement.world_size()) / price.objective;
   std::int64_t device = -unlimited, host = -unlimited;
   for (const cost_models::RankBytes& rank : estimator_.rank_bytes(solution.placement)) {
     const auto group = static_cast<std::size_t>(rank.device_group);
@@ -369,6 +355,21 @@ Price MixedPricer::price(const RegularPlacement& outer) const {
   // The even cut may fit where no choice of the space does: those recompute a layer or more.
   if (fits_device(price) && fits_host(price)) price.peak_device_bytes = usable_device_bytes() + 1;
   return price;
+}
+
+Price MixedPricer::price_of_choice(const RegularPlacement&, const specs::Placement& choice) const {
+  Solution solution;
+  solution.placement = choice;
+  solution.step_seconds = solution.least_step_seconds = estimator_.estimate(choice).step_seconds;
+  return price_of(solution);
+}
+
+Solved MixedPricer::solve(const RegularPlacement& outer, double enough, Effort) const {
+  Point& of = point(outer);
+  if (!may_reach(of, enough)) return {std::nullopt, enough, false};
+  const Price found = price(outer);
+  const double least = of.solution ? of.solution->least_step_seconds : found.step_seconds;
+  return {found, objective(least, outer.world_size()), false};
 }
 
 specs::Placement MixedPricer::placement(const RegularPlacement& outer) const {

@@ -33,7 +33,8 @@ class MixedPricer final : public Pricer {
   Price price(const specs::RegularPlacement& outer) const override;
   double step_bound(const specs::RegularPlacement& outer) const override;
   bool slower_in_larger_shares(specs::OffloadDevice optimizer) const override;
-  bool may_reach(const specs::RegularPlacement& outer, double objective) const override;
+  Price price_of_choice(const specs::RegularPlacement& outer, const specs::Placement& choice) const override;
+  Solved solve(const specs::RegularPlacement& outer, double enough, Effort effort) const override;
   Price least_memory(const specs::RegularPlacement& outer) const override;
   Price memory_of_nearest(const specs::RegularPlacement& outer) const override;
   double objective(double step_seconds, std::int64_t world_size) const override;
@@ -58,8 +59,9 @@ class MixedPricer final : public Pricer {
   std::unique_ptr<StageLayout> stage_layout(const Point& point, const std::vector<std::size_t>& order,
                                             const GroupLimits& limits) const;
   bool any_fits(Point& point) const;
+  bool may_reach(Point& point, double objective) const;
   bool any_fits(Point& point, const GroupLimits& limits) const;
-  Partition solved(const Point& point, StageLayout& layout) const;
+  Partition solved(const Point& point, StageLayout& layout, double enough) const;
   std::optional<Partition> with_one_layer_recomputed(const StageLayout& layout,
                                                      const Partition& without) const;
   std::optional<Solution> solve(Point& point) const;
@@ -67,7 +69,6 @@ class MixedPricer final : public Pricer {
   Solution least_excess(const Point& point) const;
   specs::Placement placed(const Point& point, const StageLayout& layout, const Partition& partition) const;
   double stage_bound(const Point& point) const;
-  double seconds_of(double objective, std::int64_t world_size) const;
   Price price_of(const Solution& solution) const;
 
   const specs::Experiment& experiment_;

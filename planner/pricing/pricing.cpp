@@ -1,16 +1,13 @@
 #include "planner/pricing/pricing.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "planner/pricing/mixed_pricer.h"
 #include "planner/space/group_layouts.h"
-#include "specs/language/catalog.h"
+#include "planner/space/placement_hash.h"
 
 namespace planner {
-
-bool treats_stages_for_themselves(const specs::SearchSpec& search) {
-  return !search.recomputed_layers.empty();
-}
 
 bool slower_in_larger_shares(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
                              specs::OffloadDevice optimizer) {
@@ -20,14 +17,10 @@ bool slower_in_larger_shares(const specs::Experiment& experiment, const cost_mod
   return true;
 }
 
-EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator)
-    : experiment_(experiment),
-      estimator_(estimator),
-      usable_device_bytes_(estimator.usable_device_bytes()),
-      usable_host_bytes_(estimator.usable_host_bytes()) {
-  if (!treats_stages_for_themselves(experiment.search)) return;
-  if (const auto stack = specs::stack_of(experiment.training); stack.ok())
-    inner_.emplace(experiment, *stack, estimator);
+std::optional<Price> Pricer::easy_price(const specs::RegularPlacement& outer, double enough) const {
+  const Price memory = least_memory(outer);
+  if (!fits_device(memory) || !fits_host(memory)) return std::nullopt;
+  return solve(outer, enough, Effort::bound_alone).price;
 }
 
 EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const specs::StackSpec& stack,
@@ -35,28 +28,57 @@ EstimatorPricer::EstimatorPricer(const specs::Experiment& experiment, const spec
     : experiment_(experiment),
       estimator_(estimator),
       usable_device_bytes_(estimator.usable_device_bytes()),
-      usable_host_bytes_(estimator.usable_host_bytes()) {
-  if (treats_stages_for_themselves(experiment.search)) inner_.emplace(experiment, stack, estimator);
+      usable_host_bytes_(estimator.usable_host_bytes()),
+      inner_(experiment, stack, estimator) {}
+
+Price EstimatorPricer::as_price(const specs::RegularPlacement& outer,
+                                const cost_models::QuickCost& cost) const {
+  return {objective(cost.step_seconds, outer.world_size()), cost.step_seconds, cost.peak_device_bytes,
+          cost.peak_host_bytes_per_node};
 }
 
 Price EstimatorPricer::price(const specs::RegularPlacement& outer) const {
-  if (inner_) {
-    const InnerChoice choice = inner_->best(outer);
-    const cost_models::QuickCost& cost = choice.cost;
-    Price price{objective(cost.step_seconds, outer.world_size()), cost.step_seconds, cost.peak_device_bytes,
-                cost.peak_host_bytes_per_node};
-    if (choice.least_step_seconds < cost.step_seconds && fits_device(price) && fits_host(price))
-      price.gap = 1 - objective(choice.least_step_seconds, outer.world_size()) / price.objective;
-    return price;
-  }
-  const cost_models::QuickCost quick = estimator_.quick(outer);
-  return {objective(quick.step_seconds, outer.world_size()), quick.step_seconds, quick.peak_device_bytes,
-          quick.peak_host_bytes_per_node};
+  return *solve(outer, std::numeric_limits<double>::infinity(), Effort::whole).price;
+}
+
+Price EstimatorPricer::price_of_choice(const specs::RegularPlacement&, const specs::Placement& choice) const {
+  const specs::CostBreakdown cost = estimator_.estimate(choice);
+  return {objective_of(experiment_.search.objective, cost), cost.step_seconds, cost.peak_device_bytes,
+          cost.peak_host_bytes_per_node};
+}
+
+Solved EstimatorPricer::solve(const specs::RegularPlacement& outer, double enough, Effort effort) const {
+  const auto objective_at = [&](double seconds) { return objective(seconds, outer.world_size()); };
+  const InnerChoice choice = inner_.best(
+      outer, longest_step(experiment_.search.objective, estimator_, enough, outer.world_size()), effort);
+  Solved solved;
+  solved.least_objective = objective_at(choice.least_step_seconds);
+  if (choice.given_up) return solved;
+  remember(outer, choice);
+  solved.price = as_price(outer, choice.cost);
+  solved.bounds_all = choice.bounds_all;
+  return solved;
 }
 
 double EstimatorPricer::step_bound(const specs::RegularPlacement& outer) const {
-  if (inner_) return inner_->least_step_seconds(outer);
-  return estimator_.quick_bound(outer);
+  return inner_.least_step_seconds(outer);
+}
+
+bool EstimatorPricer::surely_exceeds(const specs::RegularPlacement& outer, double objective) const {
+  return inner_.take_longer(
+      outer, longest_step(experiment_.search.objective, estimator_, objective, outer.world_size()));
+}
+
+std::optional<Price> EstimatorPricer::easy_price(const specs::RegularPlacement& outer, double) const {
+  if (outer.recomputation != specs::Recomputation::none && !experiment_.search.recomputed_layers.empty())
+    return std::nullopt;
+  // The even cut, all layers treated alike.
+  const cost_models::QuickCost memory = estimator_.quick_memory(outer);
+  if (!estimator_.fits(memory)) return std::nullopt;
+  InnerChoice even;
+  even.cost = estimator_.quick(outer);
+  remember(outer, even);
+  return as_price(outer, even.cost);
 }
 
 bool EstimatorPricer::slower_in_larger_shares(specs::OffloadDevice optimizer) const {
@@ -64,10 +86,12 @@ bool EstimatorPricer::slower_in_larger_shares(specs::OffloadDevice optimizer) co
 }
 
 Price EstimatorPricer::least_memory(const specs::RegularPlacement& outer) const {
-  if (inner_) {
-    const InnerChoices::Fits fits = inner_->any_fits(outer);
-    return {0, 0, fits.device ? 0 : usable_device_bytes_ + 1, fits.host ? 0 : usable_host_bytes_ + 1};
-  }
+  if (inner_.only_one(outer)) return memory_of_nearest(outer);
+  const InnerChoices::Fits fits = inner_.any_fits(outer);
+  return {0, 0, fits.device ? 0 : usable_device_bytes_ + 1, fits.host ? 0 : usable_host_bytes_ + 1};
+}
+
+Price EstimatorPricer::memory_of_nearest(const specs::RegularPlacement& outer) const {
   const cost_models::QuickCost quick = estimator_.quick_memory(outer);
   return {0, 0, quick.peak_device_bytes, quick.peak_host_bytes_per_node};
 }
@@ -77,13 +101,24 @@ double EstimatorPricer::objective(double step_seconds, std::int64_t world_size) 
 }
 
 specs::Placement EstimatorPricer::placement(const specs::RegularPlacement& outer) const {
-  if (inner_) return inner_->best(outer).placement;
-  return specs::regular_placement(outer, specs::block_count(experiment_.model));
+  if (const auto found = known_.find(hash_of(outer)); found != known_.end())
+    for (const auto& [point, choice] : found->second)
+      if (point == outer) return inner_.placement(outer, choice);
+  return inner_.placement(outer, inner_.best(outer));
 }
 
-Count EstimatorPricer::members(const specs::RegularPlacement& outer) const {
-  return inner_ ? inner_->count(outer) : Count(1);
+void EstimatorPricer::remember(const specs::RegularPlacement& outer, const InnerChoice& choice) const {
+  if (inner_.only_one(outer)) return;
+  auto& alike = known_[hash_of(outer)];
+  for (auto& [point, known] : alike)
+    if (point == outer) {
+      if (choice.cost.step_seconds < known.cost.step_seconds) known = choice;
+      return;
+    }
+  alike.emplace_back(outer, choice);
 }
+
+Count EstimatorPricer::members(const specs::RegularPlacement& outer) const { return inner_.count(outer); }
 
 std::unique_ptr<Pricer> make_pricer(const specs::Experiment& experiment, const specs::StackSpec& stack,
                                     const cost_models::Estimator& estimator) {
@@ -98,6 +133,16 @@ double objective_of_step(specs::Objective objective, const cost_models::Estimato
   if (objective == specs::Objective::cost) return figures.cost_per_step_dollars;
   if (objective == specs::Objective::energy) return figures.energy_per_step_joules;
   return step_seconds / figures.goodput_fraction;
+}
+
+double longest_step(specs::Objective objective, const cost_models::Estimator& estimator, double value,
+                    std::int64_t world_size) {
+  constexpr double margin = 1e-9;
+  if (std::isinf(value)) return value;
+  const bool in_proportion = objective == specs::Objective::cost || objective == specs::Objective::energy;
+  // Of goodput: no more than every second is useful.
+  const double of_a_second = in_proportion ? objective_of_step(objective, estimator, 1, world_size) : 1;
+  return value / of_a_second * (1 + margin);
 }
 
 double objective_of(specs::Objective objective, const specs::CostBreakdown& cost) {

@@ -7,8 +7,12 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "cost_models/estimate.h"
 #include "planner/pricing/inner_choice.h"
@@ -25,8 +29,14 @@ struct Price {
   double step_seconds = 0;
   std::int64_t peak_device_bytes = 0;
   std::int64_t peak_host_bytes_per_node = 0;
-  double gap = 0;  ///< share of the objective by which another inner choice that fits may be better
   bool operator==(const Price&) const = default;
+};
+
+/// What is known of an outer point's inner choices.
+struct Solved {
+  std::optional<Price> price;  ///< of the best that fits (`Pricer::price`); nothing where it is of no use
+  double least_objective = 0;  ///< no choice that fits is below
+  bool bounds_all = false;     ///< nor is any that does not fit
 };
 
 /// What a search asks of the cost models; tests put their own behind it.
@@ -36,13 +46,26 @@ class Pricer {
   /// Of the outer point's inner choices that fit: the best objective, ties to the smaller peak memory. Where
   /// none fits, a choice with the least device memory. Called for every outer point that no bound excludes.
   virtual Price price(const specs::RegularPlacement& outer) const = 0;
+  /// Of one inner choice.
+  virtual Price price_of_choice(const specs::RegularPlacement& outer,
+                                const specs::Placement& /*choice*/) const {
+    return price(outer);
+  }
+  /// `price`, where what is above `enough` need not be found out.
+  virtual Solved solve(const specs::RegularPlacement& outer, double /*enough*/, Effort /*effort*/) const {
+    const Price found = price(outer);
+    return {found, found.objective, members(outer) == 1};
+  }
   /// Step time that no inner choice of the point goes below, whatever memory it needs, with these offload
   /// shares or larger ones; of the optimizer's, where they are `slower_in_larger_shares`.
   virtual double step_bound(const specs::RegularPlacement& outer) const = 0;
   /// Whether a step never gets shorter by a larger share of the optimizer on this device, updated in time.
   virtual bool slower_in_larger_shares(specs::OffloadDevice /*optimizer*/) const { return true; }
-  /// Whether an inner choice of the point that fits may be as good as this objective; asked before its price.
-  virtual bool may_reach(const specs::RegularPlacement&, double /*objective*/) const { return true; }
+  /// Whether all that `step_bound` speaks of is surely above this objective: closer, and dearer.
+  virtual bool surely_exceeds(const specs::RegularPlacement&, double /*objective*/) const { return false; }
+  /// The price of some inner choice that is found quickly and may be up to `enough`; nothing where none is at
+  /// hand.
+  virtual std::optional<Price> easy_price(const specs::RegularPlacement& outer, double enough) const;
   /// Memory that every inner choice of the point needs; less with larger offload shares on the device, more
   /// on the host. Time is left at 0.
   virtual Price least_memory(const specs::RegularPlacement& outer) const = 0;
@@ -50,7 +73,7 @@ class Pricer {
   virtual Price memory_of_nearest(const specs::RegularPlacement& outer) const { return least_memory(outer); }
   /// The objective of a step of so many seconds; grows with them.
   virtual double objective(double step_seconds, std::int64_t world_size) const = 0;
-  /// The inner choice that `price` is the price of.
+  /// The best inner choice that was found so far; where none was, the one that `price` is the price of.
   virtual specs::Placement placement(const specs::RegularPlacement& outer) const = 0;
   /// Inner choices of the outer point, exactly. Must not depend on offload shares or on the ZeRO treatment;
   /// on the data degree and the micro-batch only where `members_follow_shares`.
@@ -63,21 +86,22 @@ class Pricer {
   bool fits_host(const Price& price) const { return price.peak_host_bytes_per_node <= usable_host_bytes(); }
 };
 
-/// One inner choice, layers cut as evenly as they go and all treated alike, in the estimator's quick form.
-/// Where [search] recomputed_layers asks for stages treated each for itself: all of inner_choice.h. Not for
-/// several threads at once.
+/// All inner choices of inner_choice.h, in the estimator's quick form. Not for several threads at once.
 class EstimatorPricer : public Pricer {
  public:
-  /// Keeps references.
-  EstimatorPricer(const specs::Experiment& experiment, const cost_models::Estimator& estimator);
-  /// On a stack that is not the catalog's.
+  /// Keeps references to the experiment and the estimator.
   EstimatorPricer(const specs::Experiment& experiment, const specs::StackSpec& stack,
                   const cost_models::Estimator& estimator);
 
   Price price(const specs::RegularPlacement& outer) const override;
+  Price price_of_choice(const specs::RegularPlacement& outer, const specs::Placement& choice) const override;
+  Solved solve(const specs::RegularPlacement& outer, double enough, Effort effort) const override;
   double step_bound(const specs::RegularPlacement& outer) const override;
   bool slower_in_larger_shares(specs::OffloadDevice optimizer) const override;
+  bool surely_exceeds(const specs::RegularPlacement& outer, double objective) const override;
+  std::optional<Price> easy_price(const specs::RegularPlacement& outer, double enough) const override;
   Price least_memory(const specs::RegularPlacement& outer) const override;
+  Price memory_of_nearest(const specs::RegularPlacement& outer) const override;
   double objective(double step_seconds, std::int64_t world_size) const override;
   specs::Placement placement(const specs::RegularPlacement& outer) const override;
   Count members(const specs::RegularPlacement& outer) const override;
@@ -85,15 +109,18 @@ class EstimatorPricer : public Pricer {
   std::int64_t usable_host_bytes() const override { return usable_host_bytes_; }
 
  private:
+  Price as_price(const specs::RegularPlacement& outer, const cost_models::QuickCost& cost) const;
+  void remember(const specs::RegularPlacement& outer, const InnerChoice& choice) const;
+
   const specs::Experiment& experiment_;
   const cost_models::Estimator& estimator_;
   std::int64_t usable_device_bytes_ = 0;
   std::int64_t usable_host_bytes_ = 0;
-  std::optional<InnerChoices> inner_;  ///< where there are several
+  const InnerChoices inner_;
+  /// The best choice of a point so far, by hash.
+  mutable std::unordered_map<std::size_t, std::vector<std::pair<specs::RegularPlacement, InnerChoice>>>
+      known_;
 };
-
-/// Whether [search] asks for stages that are cut and recomputed each for itself.
-bool treats_stages_for_themselves(const specs::SearchSpec& search);
 
 /// Whether no kind of device of the experiment has its parameters updated in less time by this one.
 bool slower_in_larger_shares(const specs::Experiment& experiment, const cost_models::Estimator& estimator,
@@ -107,6 +134,10 @@ std::unique_ptr<Pricer> make_pricer(const specs::Experiment& experiment, const s
 /// The objective of a step of so many seconds on so many devices.
 double objective_of_step(specs::Objective objective, const cost_models::Estimator& estimator,
                          double step_seconds, std::int64_t world_size);
+
+/// No step that is longer has such an objective, with what rounding may part them by.
+double longest_step(specs::Objective objective, const cost_models::Estimator& estimator, double value,
+                    std::int64_t world_size);
 
 /// The objective in its own unit, from a full account: seconds, dollars or joules per step; for goodput,
 /// seconds per useful step.

@@ -23,7 +23,14 @@ RecomputedLayers::RecomputedLayers(const specs::SearchSpec& search, const Regula
   list_.erase(std::unique(list_.begin(), list_.end()), list_.end());
 }
 
+RecomputedLayers RecomputedLayers::of_every_stage(std::int64_t layers) {
+  RecomputedLayers numbers;
+  numbers.of_every_stage_ = layers;
+  return numbers;
+}
+
 std::int64_t RecomputedLayers::choices(std::int64_t layers) const {
+  if (of_every_stage_ > 0) return 1;
   return any_ ? layers + 1 : std::upper_bound(list_.begin(), list_.end(), layers) - list_.begin();
 }
 
@@ -38,14 +45,42 @@ void set_recomputation(const RegularPlacement& outer, std::int64_t blocks, std::
     stage.recomputation.push_back({.layers = touched - recomputed, .mode = specs::Recomputation::none});
 }
 
-std::vector<std::int64_t> places_for_cuts(std::int64_t blocks, bool inside_layers) {
-  std::vector<std::int64_t> places{0};
+ChainPieces::ChainPieces(const specs::ModelSpec& model, bool inside_layers) : inside_layers_(inside_layers) {
+  const std::int64_t blocks = specs::block_count(model);
+  places_.push_back(0);
   for (std::int64_t layer = 0; layer < blocks; ++layer) {
-    if (layer > 0) places.push_back(specs::attention_unit(layer));
-    if (inside_layers) places.push_back(specs::feed_forward_unit(layer));
+    if (layer > 0) places_.push_back(specs::attention_unit(layer));
+    if (inside_layers) places_.push_back(specs::feed_forward_unit(layer));
   }
-  places.push_back(specs::unit_count(blocks));
-  return places;
+  places_.push_back(specs::unit_count(blocks));
+  for (std::size_t index = 0; index + 1 < places_.size(); ++index)
+    counts_.push_back(
+        cost_models::unit_counts(model, {places_[index], places_[index + 1]}, specs::Recomputation::none, 0));
+  find_runs();
+}
+
+// Cuts inside layers take two pieces in turn.
+void ChainPieces::find_runs() {
+  const std::size_t turn = inside_layers_ ? 2 : 1;
+  std::vector<std::size_t> begins(counts_.size());
+  for (std::size_t index = 0, begin = 0; index < counts_.size(); ++index) {
+    if (index >= begin + turn && counts_[index] != counts_[index - turn]) begin = index;
+    begins[index] = begin;
+  }
+  run_end_.resize(static_cast<std::size_t>(places_.back()) + 1);
+  run_shift_.resize(run_end_.size());
+  for (std::size_t index = counts_.size(); index-- > 0;) {
+    const auto at = static_cast<std::size_t>(places_[index]);
+    const bool ends = index + 1 == counts_.size() || begins[index + 1] != begins[index];
+    run_end_[at] = ends ? places_[index + 1] : run_end_[static_cast<std::size_t>(places_[index + 1])];
+    run_shift_[at] = places_[index] - places_[begins[index] + (index - begins[index]) % turn];
+  }
+}
+
+std::vector<StageDevices> same_devices(const StagePricer& pricer, const RegularPlacement& outer,
+                                       std::int64_t device_bytes, std::int64_t host_bytes) {
+  return std::vector(static_cast<std::size_t>(outer.pipeline),
+                     StageDevices{&pricer, device_bytes, host_bytes});
 }
 
 namespace {
@@ -66,74 +101,226 @@ const StagePricer* slowest_transfers(const std::vector<const StagePricer*>& kind
 }  // namespace
 
 StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement& outer, std::int64_t blocks,
-                       std::vector<std::int64_t> places, const RecomputedLayers& allowed)
+                       const ChainPieces& pieces, const RecomputedLayers& allowed)
     : devices_(std::move(devices)),
       kinds_(each_once(devices_)),
       outer_(outer),
       blocks_(blocks),
-      places_(std::move(places)),
+      pieces_(pieces),
+      places_(pieces.places()),
       allowed_(allowed),
       ranks_(outer.pipeline),
       step_pricer_(slowest_transfers(kinds_)),
-      halves_(std::any_of(places_.begin() + 1, places_.end() - 1,
-                          [](std::int64_t place) { return place % 2 == 0; })),
+      halves_(pieces.inside_layers()),
+      alike_(kinds_.size() == 1),
       gathers_(outer.zero.stage >= 2),
+      unlimited_(std::all_of(devices_.begin(), devices_.end(),
+                             [](const StageDevices& each) {
+                               return each.device_bytes == StageDevices::unlimited &&
+                                      each.host_bytes_per_node == StageDevices::unlimited;
+                             })),
       before_(static_cast<std::size_t>(places_.back()) + 1),
       after_(before_.size()) {
-  for (const std::int64_t place : places_) {
-    before_[static_cast<std::size_t>(place)] = least_seconds_of({0, place, 0});
-    after_[static_cast<std::size_t>(place)] = least_seconds_of({place, places_.back(), 0});
-  }
-  if (allowed.choices(blocks) > 1) least_repeated_ = least_repeated_layer();
+  way_.push_back(0);
+  for (const double transfer : step_pricer_->transfers().between_stages(step_pricer_->shape()))
+    way_.push_back(way_.back() + transfer);
+  add_up_places();
+  if (allowed.allows_some()) least_repeated_ = least_repeated_layer();
+  for (const StageDevices& each : devices_)
+    kind_of_stage_.push_back(
+        static_cast<std::size_t>(std::find(kinds_.begin(), kinds_.end(), each.pricer) - kinds_.begin()));
+  ends_.assign(kinds_.size(), std::vector<std::vector<End>>(before_.size()));
   // Updates take time in proportion to a rank's parameters: the longest is no shorter than the mean.
   const UnitCounts whole = counts_of({0, places_.back(), 0});
   double update = std::numeric_limits<double>::infinity();
   for (const StagePricer* kind : kinds_) update = std::min(update, kind->end(whole).update());
-  everywhere_ = step_pricer_->fixed() + update / static_cast<double>(ranks_);
+  fixed_ = step_pricer_->fixed();
+  least_update_ = update / static_cast<double>(ranks_);
+  if (alike_) look_at_longest();
+}
+
+// Some stage holds as many pieces as there are for each, rounded up.
+void StageChain::look_at_longest() {
+  const auto pieces = static_cast<std::int64_t>(places_.size()) - 1;
+  const std::int64_t held = (pieces + ranks_ - 1) / ranks_;
+  double update = std::numeric_limits<double>::infinity(), work = update;
+  for (std::int64_t first = 0; first + held <= pieces; ++first) {
+    const StagePart part{places_[static_cast<std::size_t>(first)],
+                         places_[static_cast<std::size_t>(first + held)], 0};
+    update = std::min(update, end_of(0, part).update);
+    work = std::min(work, work_of(0, part));
+  }
+  least_update_ = std::max(least_update_, update);
+  constexpr double rounding = 1e-12;
+  if (outer_.schedule == ScheduleKind::one_forward_one_backward) long_work_ = work * (1 - rounding);
+}
+
+void StageChain::add_up_places() {
+  const auto at = [](std::int64_t place) { return static_cast<std::size_t>(place); };
+  if (!alike_) {
+    for (const std::int64_t place : places_) {
+      before_[at(place)] = least_seconds_of(counts_of({0, place, 0}));
+      after_[at(place)] = least_seconds_of(counts_of({place, places_.back(), 0}));
+    }
+    return;
+  }
+  // Most pieces between neighbouring places are alike.
+  const std::size_t turn = halves_ ? 2 : 1;
+  const std::vector<UnitCounts>& counts = pieces_.counts();
+  std::vector<StageSeconds> pieces;
+  for (std::size_t index = 0; index < counts.size(); ++index)
+    pieces.push_back(index >= turn && counts[index] == counts[index - turn]
+                         ? pieces[index - turn]
+                         : seconds_of(*kinds_.front(), counts[index]));
+  const auto sum = [](const StageSeconds& a, const StageSeconds& b) {
+    return StageSeconds{a.forward + b.forward, a.backward + b.backward, 0};
+  };
+  for (std::size_t index = 0; index < pieces.size(); ++index)
+    before_[at(places_[index + 1])] = sum(before_[at(places_[index])], pieces[index]);
+  for (std::size_t index = pieces.size(); index-- > 0;)
+    after_[at(places_[index])] = sum(pieces[index], after_[at(places_[index + 1])]);
 }
 
 void StageChain::recompute_in(std::int64_t stage) {
   recomputing_ = stage;
   fitted_.clear();
-  bounds_.clear();
 }
 
 std::optional<StagePart> StageChain::fitted(std::int64_t stage, std::int64_t first, std::int64_t end) const {
+  if (unlimited_ && allowed_.allows_none() && stage != recomputing_) return StagePart{first, end, 0};
+  const StagePart same = pieces_.like({first, end, 0});
   const auto size = static_cast<std::int64_t>(before_.size());
-  const auto [entry, unknown] = fitted_.try_emplace((stage * size + first) * size + end);
+  const auto [entry, unknown] = fitted_.try_emplace((stage * size + same.first) * size + same.end, -1);
   if (unknown) {
-    const std::int64_t layers = specs::layers_touched({first, end}, blocks_);
+    const std::int64_t layers = specs::layers_touched({same.first, same.end}, blocks_);
     const std::optional<std::int64_t> recomputed =
         allowed_.fewest(layers, stage == recomputing_, [&](std::int64_t count) {
-          return fits(stage, {first, end, count});
+          return fits(stage, {same.first, same.end, count});
         });
-    if (recomputed) entry->second = StagePart{first, end, *recomputed};
+    if (recomputed) entry->second = *recomputed;
   }
-  return entry->second;
+  return entry->second < 0 ? std::nullopt : std::optional(StagePart{first, end, entry->second});
 }
 
-double StageChain::bound(std::int64_t stage, const StagePart& part) const {
-  const auto size = static_cast<std::int64_t>(before_.size());
-  const auto [entry, unknown] = bounds_.try_emplace((stage * size + part.first) * size + part.end);
-  if (!unknown) return entry->second;
-  // A part that starts later may begin with a whole layer where the longer one began with half of one: that
-  // the bound never grows with it, only layers that are surely whole count, each as the quickest to repeat.
-  const double halves = halves_ ? 2 : 0;
-  const double repeated =
-      std::max(0.0, static_cast<double>(part.recomputed_layers) - halves) * least_repeated_;
-  const UnitCounts counts = counts_of({part.first, part.end, 0});
-  const double work = seconds_of(pricer(stage), counts).total() + repeated;
-  double seconds = pipeline_bound(static_cast<double>(stage), part, work);
+double StageChain::path(std::int64_t stage, const StagePart& part) const {
+  const double work = work_of(stage, part) + surely_repeated(part);
+  double seconds = pipeline_path(stage, part, work);
   if (gathers_)
-    seconds = std::max(seconds, step_pricer_->shape().micro_batches * pricer(stage).stage(counts).total());
-  return entry->second = everywhere_ + seconds;
+    seconds = std::max(seconds, step_pricer_->shape().micro_batches *
+                                    pricer(stage).stage(counts_of({part.first, part.end, 0})).total());
+  return at_end(stage, part) + seconds;
 }
 
-double StageChain::added_by_first(std::int64_t end) const {
-  // The last backward pass of the step is stage 0's; under the zero-bubble schedules it may end before
-  // others.
+// Up from a stage its last gradient passes all before it.
+double StageChain::back(std::int64_t stage, std::int64_t first) const {
   if (zero_bubble()) return 0;
-  return pricer(0).end(counts_of({0, end, 0})).gradient_reduction;
+  return before_[static_cast<std::size_t>(first)].backward + way(stage);
+}
+
+const StageChain::End& StageChain::end_of(std::int64_t stage, const StagePart& part) const {
+  const StagePart same = pieces_.like(part);
+  std::vector<End>& of_first =
+      ends_[kind_of_stage_[static_cast<std::size_t>(stage)]][static_cast<std::size_t>(same.first)];
+  if (of_first.empty()) of_first.resize(before_.size());
+  End& end = of_first[static_cast<std::size_t>(same.end)];
+  if (end.gradient_reduction < 0) {
+    const cost_models::StepEndSeconds seconds = pricer(stage).end(counts_of({same.first, same.end, 0}));
+    end = {seconds.gradient_reduction, seconds.update()};
+  }
+  return end;
+}
+
+// A part that starts later may begin with a whole layer where the longer one began with half of one: that
+// bounds never grow with it, only layers that are surely whole count, each as the quickest to repeat.
+double StageChain::surely_repeated(const StagePart& part) const {
+  const double halves = halves_ ? 2 : 0;
+  return std::max(0.0, static_cast<double>(part.recomputed_layers) - halves) * least_repeated_;
+}
+
+// 1F1B on two stages in turn, i and l = i + 1: F(k) on i goes down, is followed on l by the B of w - 1
+// micro-batches before (w = p - l), which comes back up and is followed on i by F(k + 2): 2 micro-batches
+// further. Such turns may begin once w micro-batches are on their way: after a round trip from F(0) on l to
+// the last rank and back to B(0), which F(w) follows, and another such trip at the end, from F(m - 1) to B(m
+// - 1); or after w forwards on i, with what is left of the backwards at the end. Where the price of many
+// micro-batches is taken from fewer (pipeline.h), no more than these count, and the slower stage's work for
+// the others.
+double StageChain::pair_path(std::int64_t stage, const StagePart& part, const StagePart& next) const {
+  if (outer_.schedule != ScheduleKind::one_forward_one_backward || !alike_) return 0;
+  const double all = step_pricer_->shape().micro_batches;
+  const double simulated = simulated_micro_batches();
+  const double ranks = static_cast<double>(ranks_);
+  const auto at = [](std::int64_t place) { return static_cast<std::size_t>(place); };
+  const double transfer = way(stage + 1) - way(stage);
+  const StageSeconds& before = before_[at(part.first)];
+  const StageSeconds& between = before_[at(part.end)];
+  const double forward = between.forward - before.forward;
+  const double backward = between.backward - before.backward;
+  const double repeated = surely_repeated(part);
+  const double work = work_of(stage, part) + repeated;
+  const double next_work = work_of(stage + 1, next) + surely_repeated(next);
+  const double turn = work + next_work + 2 * transfer;
+  const double slower = std::max(work, next_work);
+  const double place = static_cast<double>(stage);
+  double seconds = 0;
+  if (const double turns = std::floor((simulated + 1 - (ranks - place)) / 2); turns >= 1)
+    seconds = before.forward + way(stage) + (simulated - 2 * turns) * forward +
+              (simulated + 1 - 2 * turns) * (work - forward) + turns * turn - (backward + repeated) -
+              transfer;
+  const double left = simulated - 1 - (ranks - place - 1);
+  if (const double turns = std::floor(left / 2); turns >= 1) {
+    const double trip = next_work + after_[at(next.end)].total() + 2 * way_on(stage + 1);
+    seconds = std::max(seconds, between.forward + way(stage + 1) + 2 * trip + turns * turn +
+                                    (left - 2 * turns) * slower);
+  }
+  if (seconds <= 0) return 0;
+  return std::max(at_end(stage, part), at_end(stage + 1, next)) + seconds + (all - simulated) * slower;
+}
+
+// As many turns as in pairs, of as many stages as there are in the run and one of fewer at the end; or in a shorter
+// run that ends there, too.
+double StageChain::run_path(std::int64_t stage, const StagePart& part, std::int64_t length) const {
+  const double seconds = run_seconds(stage, length);
+  if (seconds <= 0) return 0;
+  const double trip = work_of(stage, part) + surely_repeated(part) +
+                      after_[static_cast<std::size_t>(part.end)].total() + 2 * way_on(stage);
+  return at_end(stage, part) + before_[static_cast<std::size_t>(part.first)].forward + way(stage) + 2 * trip +
+         seconds;
+}
+
+double StageChain::run_seconds(std::int64_t stage, std::int64_t length) const {
+  if (run_seconds_.empty()) run_seconds_.assign(static_cast<std::size_t>(ranks_ * (ranks_ + 1)), -1);
+  double& known = run_seconds_[static_cast<std::size_t>(stage * (ranks_ + 1) + length)];
+  if (known >= 0) return known;
+  const double simulated = simulated_micro_batches();
+  const auto left = static_cast<std::int64_t>(simulated) - 1 - (ranks_ - stage);
+  if (left < 2 || length < 2) return known = 0;
+  const auto turn = [&](std::int64_t stages) {
+    return stages == 0 ? 0
+                       : static_cast<double>(stages) * long_work_ + 2 * (way(stage) - way(stage - stages + 1));
+  };
+  const double beyond = (step_pricer_->shape().micro_batches - simulated) * long_work_;
+  known = static_cast<double>(left / length) * turn(length) + turn(left % length) + beyond;
+  return known = std::max(known, run_seconds(stage, length - 1));
+}
+
+// pipeline.h takes the price of many micro-batches from that of fewer.
+double StageChain::simulated_micro_batches() const {
+  const double all = step_pricer_->shape().micro_batches;
+  const double ranks = static_cast<double>(ranks_);
+  const double rest = static_cast<double>(outer_.accumulation % ranks_);
+  return all <= 8 * ranks + 2 * rest ? all : 5 * ranks + rest;
+}
+
+/// Nothing recomputed.
+double StageChain::work_of(std::int64_t stage, const StagePart& part) const {
+  if (!alike_) {
+    const auto size = static_cast<std::int64_t>(before_.size());
+    const auto [entry, unknown] = works_.try_emplace((stage * size + part.first) * size + part.end);
+    if (unknown) entry->second = seconds_of(pricer(stage), counts_of({part.first, part.end, 0})).total();
+    return entry->second;
+  }
+  return before_[static_cast<std::size_t>(part.end)].total() -
+         before_[static_cast<std::size_t>(part.first)].total();
 }
 
 double StageChain::price(std::span<const StagePart> parts) const {
@@ -157,13 +344,12 @@ UnitCounts StageChain::counts_of(const StagePart& part) const {
   return cost_models::unit_counts(step_pricer_->model(), scratch_);
 }
 
-// A sum over units, since bounds add up what the other stages hold.
+/// A sum over units, so that bounds may add up what stages hold.
 StageSeconds StageChain::seconds_of(const StagePricer& kind, const UnitCounts& counts) const {
   return gathers_ ? kind.units(counts) : kind.stage(counts);
 }
 
-StageSeconds StageChain::least_seconds_of(const StagePart& part) const {
-  const UnitCounts counts = counts_of(part);
+StageSeconds StageChain::least_seconds_of(const UnitCounts& counts) const {
   StageSeconds least = seconds_of(*kinds_.front(), counts);
   for (const StagePricer* kind : kinds_) {
     const StageSeconds seconds = seconds_of(*kind, counts);
@@ -175,52 +361,58 @@ StageSeconds StageChain::least_seconds_of(const StagePart& part) const {
 
 double StageChain::least_repeated_layer() const {
   double least = std::numeric_limits<double>::infinity();
-  UnitCounts looked_at;  // most layers are like the one before
+  UnitCounts last;
   for (std::int64_t layer = 0; layer < blocks_; ++layer) {
     const std::int64_t first = specs::attention_unit(layer);
     const UnitCounts repeated = counts_of({first, first + 2, 1});
-    if (layer > 0 && repeated == looked_at) continue;
-    looked_at = repeated;
+    if (layer > 0 && repeated == last) continue;
+    last = repeated;
     const UnitCounts once = counts_of({first, first + 2, 0});
     for (const StagePricer* kind : kinds_)
       least = std::min(least, seconds_of(*kind, repeated).total() - seconds_of(*kind, once).total());
   }
-  return least;
+  return std::max(0.0, least);
 }
 
 bool StageChain::fits(std::int64_t stage, const StagePart& part) const {
+  if (unlimited_) return true;
   const StagePricer::Bytes bytes = memory(stage, part);
   const StageDevices& devices = devices_[static_cast<std::size_t>(stage)];
   return bytes.device <= devices.device_bytes && bytes.host_per_node <= devices.host_bytes_per_node;
+}
+
+std::int64_t StageChain::worthwhile_prices() const {
+  // A price simulates that many actions (cost_models/pipeline.h); long pipelines get fewer prices.
+  constexpr double all_actions = 4e6;
+  const double ranks = static_cast<double>(ranks_);
+  const double actions = 2 * ranks * std::min(step_pricer_->shape().micro_batches, 5 * ranks);
+  return static_cast<std::int64_t>(std::clamp(all_actions / actions, 16.0, 300.0));
 }
 
 bool StageChain::zero_bubble() const {
   return outer_.schedule == ScheduleKind::zero_bubble_h1 || outer_.schedule == ScheduleKind::zero_bubble_h2;
 }
 
-// Lower bounds of the critical path, each the length of a path through the schedule. With w = p − i
+// Until the stage's last backward pass ends, each the length of a path through the schedule. With w = p − i
 // micro-batches in flight on stage i of 1F1B, B(k) comes before F(k + w) there: a path may take the round
 // trip from F(k) down to the last stage and back to B(k), R seconds, x times, advancing w micro-batches each
 // time, and stay on the rank for the rest. At least one round trip is taken, since the rank's order leads
 // from F(k) to B(k − w + 1). It is largest with x = 1 or with as many as there are.
-double StageChain::pipeline_bound(double stage, const StagePart& part, double work) const {
+double StageChain::pipeline_path(std::int64_t stage, const StagePart& part, double work) const {
   const double micro_batches = step_pricer_->shape().micro_batches;
   if (ranks_ == 1) return micro_batches * work;
-  const double transfer = step_pricer_->transfers().least();
-  const StageSeconds& before = before_[static_cast<std::size_t>(part.first)];
-  const double after = after_[static_cast<std::size_t>(part.end)].total();
-  const double ranks = static_cast<double>(ranks_);
-  if (zero_bubble()) return before.forward + stage * transfer + micro_batches * work;
-  const double once = before.total() + work + after + 2 * (ranks - 1) * transfer;
+  const double there = before_[static_cast<std::size_t>(part.first)].forward + way(stage);
+  if (zero_bubble()) return there + micro_batches * work;
+  const double in_flight = static_cast<double>(ranks_ - stage);
+  const double round_trip = work + after_[static_cast<std::size_t>(part.end)].total() + 2 * way_on(stage);
   if (outer_.schedule == ScheduleKind::gpipe)
-    return once + (micro_batches - 1) * std::max(work, 2 * transfer);
-  const double in_flight = ranks - stage;
-  const double round_trip = work + after + 2 * (ranks - 1 - stage) * transfer;
+    return there + round_trip + (micro_batches - 1) * std::max(work, 2 * step_pricer_->transfers().least());
   const double most_trips = std::floor((micro_batches - 1) / in_flight);
-  double largest = std::max(once, before.total() + 2 * stage * transfer + micro_batches * work);
+  double largest = std::max(there + round_trip, there + micro_batches * work);
   for (const double trips : {1.0, most_trips})
     if (trips >= 1 && trips <= most_trips)
-      largest = std::max(largest, once + trips * round_trip + (micro_batches - 1 - trips * in_flight) * work);
+      largest = std::max(largest, there + (trips + 1) * round_trip +
+                                      (micro_batches - 1 - trips * in_flight) * work);
   return largest;
 }
 
@@ -233,14 +425,15 @@ bool recomputes_nowhere(const Partition& partition) {
 
 }  // namespace
 
-std::optional<Partition> best_cut(StageChain& chain, bool recompute_somewhere) {
-  std::optional<Partition> best = best_partition(chain, most_partitions_visited);
+std::optional<Partition> best_cut(StageChain& chain, bool recompute_somewhere, Effort effort, double enough) {
+  const std::int64_t most_prices = effort == Effort::bound_alone ? 1 : chain.worthwhile_prices();
+  std::optional<Partition> best = best_partition(chain, most_prices, enough, effort);
   if (!recompute_somewhere || !best || !recomputes_nowhere(*best)) return best;
   // Every choice that is left recomputes in some stage: the best over the stage that does.
   best.reset();
   for (std::int64_t stage = 0; stage < chain.stages(); ++stage) {
     chain.recompute_in(stage);
-    const std::optional<Partition> found = best_partition(chain, most_partitions_visited);
+    const std::optional<Partition> found = best_partition(chain, most_prices, enough, effort);
     if (!found) continue;
     const double bound = best ? std::min(best->lower_bound, found->lower_bound) : found->lower_bound;
     if (!best || found->price < best->price) best = found;

@@ -53,6 +53,15 @@ specs::SearchSpec pinned_to(const specs::Placement& placement, const specs::Sear
   return pinned;
 }
 
+/// "Recomputed" says of the same placement that all layers are, not as many as the memory asks for.
+specs::Placement recomputing_all_layers(specs::Placement placement, const specs::ModelSpec& model) {
+  const specs::Recomputation mode = recomputation_of(placement);
+  for (specs::PipelineStage& stage : placement.stages)
+    stage.recomputation = {
+        {.layers = specs::layers_touched(stage.units, specs::block_count(model)), .mode = mode}};
+  return placement;
+}
+
 /// The base's placement under the change; where the change is of [search], with what it asks for, where it is
 /// of the batch, with as many micro-batches as that needs, and where it is of the number of devices, with as
 /// many replicas as they hold.
@@ -63,7 +72,12 @@ specs::Result<PricedPlan> price_unchanged(const specs::Plan& base, const specs::
   if (as_it_is || base.inputs.cluster.groups.size() > 1) return price_placement(changed, base.placement);
   specs::Experiment question = changed;
   question.search = pinned_to(base.placement, changed.search, same_devices);
-  return price_best_completion(question);
+  specs::Result<PricedPlan> priced = price_best_completion(question);
+  const bool recomputes = changed.search.recomputation != base.inputs.search.recomputation &&
+                          changed.search.recomputed_layers.empty();
+  if (!priced || !recomputes || recomputation_of(priced->plan.placement) == specs::Recomputation::none)
+    return priced;
+  return price_placement(changed, recomputing_all_layers(priced->plan.placement, changed.model));
 }
 
 }  // namespace

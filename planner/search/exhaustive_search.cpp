@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "planner/space/written_out_choices.h"
 #include "planner/space/written_out_space.h"
 
 namespace planner {
@@ -15,7 +16,6 @@ using specs::RegionKind;
 struct MeshAccount {
   Count candidates;
   std::optional<PricedCandidate> best;
-  double least = std::numeric_limits<double>::infinity();  ///< no member that fits is below
   std::int64_t over_device = 0, over_host = 0;
   std::int64_t least_device = std::numeric_limits<std::int64_t>::max();
   std::int64_t least_host = least_device;
@@ -25,7 +25,11 @@ class Reference {
  public:
   Reference(const specs::Experiment& experiment, const specs::StackSpec& stack, const Pricer& pricer,
             const std::atomic<bool>* stop)
-      : experiment_(experiment), space_(experiment, stack), pricer_(pricer), stop_(stop) {}
+      : experiment_(experiment),
+        space_(experiment, stack),
+        choices_(experiment, stack),
+        pricer_(pricer),
+        stop_(stop) {}
 
   SearchResult run() {
     result_.method = exhaustive_method;
@@ -34,39 +38,53 @@ class Reference {
       MeshAccount account;
       space_.for_each_member(mesh, [&](const specs::RegularPlacement& member) { look_at(member, account); });
       if (account.best) best_of_meshes.push_back(*account.best);
-      least_ = std::min(least_, account.least);
       result_.regions.push_back(region_of(mesh, account));
     }
     choose_best(std::move(best_of_meshes), result_);
     if (result_.best) {
-      result_.lower_bound = result_.complete ? least_ : 0;  // what was not priced may be anything
+      result_.lower_bound =
+          result_.complete ? result_.best->price.objective : 0;  // what was not priced may be anything
       result_.nearest_infeasible.reset();
     }
     return std::move(result_);
   }
 
  private:
+  bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
+
   void look_at(const specs::RegularPlacement& member, MeshAccount& account) {
-    const Count members = pricer_.members(member);
-    account.candidates += members;
-    if (stop_ != nullptr && stop_->load(std::memory_order_relaxed)) {
-      result_.complete = false;
-      return;
-    }
-    const PricedCandidate candidate{member, pricer_.price(member)};
+    const Count before = account.candidates;
+    choices_.for_each(member, [&](const specs::Placement& choice) {
+      if (stopped()) {
+        result_.complete = false;
+        return false;
+      }
+      look_at(member, choice, account);
+      return true;
+    });
+    // What was not looked at is counted, too.
+    if (!result_.complete) account.candidates = before + choices_.count(member);
+  }
+
+  void look_at(const specs::RegularPlacement& member, const specs::Placement& choice, MeshAccount& account) {
+    ++account.candidates;
+    PricedCandidate candidate{member, pricer_.price_of_choice(member, choice), nullptr};
+    const auto keep = [&](std::optional<PricedCandidate>& kept) {
+      candidate.choice = std::make_shared<const specs::Placement>(choice);
+      kept = candidate;
+    };
     const Excess excess = excess_of(candidate.price, pricer_);
     if (!excess.constraint) {
-      account.least = std::min(account.least, candidate.price.objective * (1 - candidate.price.gap));
-      if (!account.best || is_better(candidate.price, account.best->price)) account.best = candidate;
+      if (!account.best || is_better(candidate.price, account.best->price)) keep(account.best);
       return;
     }
     ++(*excess.constraint == Constraint::device_memory ? account.over_device : account.over_host);
     account.least_device = std::min(account.least_device, candidate.price.peak_device_bytes);
     account.least_host = std::min(account.least_host, candidate.price.peak_host_bytes_per_node);
     std::optional<PricedCandidate>& nearest = result_.nearest_infeasible;
-    if (!nearest || excess.bytes < excess_of(nearest->price, pricer_).bytes) nearest = candidate;
+    if (!nearest || excess.bytes < excess_of(nearest->price, pricer_).bytes) keep(nearest);
     std::optional<PricedCandidate>& best = result_.best_infeasible;
-    if (!best || is_better(candidate.price, best->price)) best = candidate;
+    if (!best || is_better(candidate.price, best->price)) keep(best);
   }
 
   Region region_of(const WrittenOutMesh& mesh, const MeshAccount& account) {
@@ -87,9 +105,7 @@ class Reference {
     add("axis_order", specs::to_string(corner.order));
     if (account.best || account.over_device * account.over_host != 0 || !result_.complete) {
       region.rule = "priced";
-      const bool proven = !account.best || account.least == account.best->price.objective;
-      if (!proven) region.kind = RegionKind::optimized;
-      region.objective = account.best ? account.least : 0;
+      region.objective = account.best ? account.best->price.objective : 0;
       result_.priced += region.candidates;
     } else {
       const bool device = account.over_device > 0;
@@ -104,9 +120,9 @@ class Reference {
 
   const specs::Experiment& experiment_;
   const WrittenOutSpace space_;
+  const WrittenOutChoices choices_;
   const Pricer& pricer_;
   const std::atomic<bool>* stop_;
-  double least_ = std::numeric_limits<double>::infinity();
   SearchResult result_;
 };
 

@@ -57,7 +57,7 @@ class NearestSearch {
       for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
         point.recomputation = recomputation;
         point.zero = zero;
-        look_at_offload(point);
+        if (pricer_.members(point) != 0) look_at_offload(point);
       }
   }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,6 +21,7 @@ namespace planner {
 struct PricedCandidate {
   specs::RegularPlacement placement;
   Price price;
+  std::shared_ptr<const specs::Placement> choice;  ///< where it is not what `Pricer::placement` finds
   bool operator==(const PricedCandidate&) const = default;
 };
 

@@ -1,11 +1,12 @@
 #include "planner/search/treatment_search.h"
 
 #include <algorithm>
-#include <cmath>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "planner/search/region_merge.h"
+#include "planner/space/placement_hash.h"
 
 namespace planner {
 namespace {
@@ -36,11 +37,17 @@ std::string value_of(const specs::ZeroTreatment& zero) {
 std::vector<Region> TreatmentSearch::settle(const MeshSpace& mesh, std::size_t mesh_index,
                                             specs::RegularPlacement point) {
   mesh_index_ = mesh_index;
+  std::map<std::size_t, std::vector<Dominator>> dominators_of_kind;  ///< by ZeRO treatment and local steps
   std::vector<ValueRegions> by_recomputation;
   for (const specs::Recomputation recomputation : space_.recomputations()) {
     point.recomputation = recomputation;
     members_of_point_ = counts_.of_point(point);
+    if (members_of_point_ == 0) {
+      by_recomputation.push_back({std::string(name_of(recomputation)), {}});
+      continue;
+    }
     std::vector<ValueRegions> by_zero;
+    std::size_t kind = 0;
     for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
       point.zero = zero;
       std::vector<ValueRegions> by_delay;
@@ -52,6 +59,7 @@ std::vector<Region> TreatmentSearch::settle(const MeshSpace& mesh, std::size_t m
         std::vector<ValueRegions> by_steps;
         for (const std::int64_t steps : space_.local_steps(mesh, zero)) {
           point.local_steps = steps;
+          dominators_ = &dominators_of_kind[kind++];
           by_steps.push_back({std::to_string(steps), settle_zero(point)});
         }
         by_delay.push_back({delayed ? "true" : "false", merge_regions("local_steps", std::move(by_steps))});
@@ -74,30 +82,55 @@ void TreatmentSearch::probe(const MeshSpace& mesh, std::size_t mesh_index, specs
       point.zero = zero;
       point.offload = {choices.optimizer.front(), parameters.front(), choices.activations.front(), false};
       if (bound_of(point) > incumbents_.threshold(mesh_index)) continue;
-      if (excess_of(pricer_.least_memory(point), pricer_).constraint) continue;
-      if (!pricer_.may_reach(point, incumbents_.threshold(mesh_index))) continue;
-      const Price& price = price_of(point);
-      if (!excess_of(price, pricer_).constraint) incumbents_.offer(mesh_index, {point, price});
+      const std::optional<Price> price = pricer_.easy_price(point, incumbents_.threshold(mesh_index));
+      if (price && !excess_of(*price, pricer_).constraint) incumbents_.offer(mesh_index, {point, *price});
     }
 }
 
-const Price& TreatmentSearch::price_of(const specs::RegularPlacement& point) {
-  std::size_t hash = 0;
-  for (const std::int64_t number :
-       {point.tensor, point.context, point.pipeline, point.data, point.expert, point.expert_tensor,
-        static_cast<std::int64_t>(point.order.back()), point.micro_batch, point.virtual_stages,
-        static_cast<std::int64_t>(point.schedule) * 64 + static_cast<std::int64_t>(point.recomputation) * 16 +
-            static_cast<std::int64_t>(point.sequence_parallel) * 8 + point.zero.stage,
-        point.offload.optimizer.eighths * 256 + point.offload.parameters.eighths * 16 +
-            point.offload.activations.eighths})
-    hash = (hash ^ static_cast<std::size_t>(number)) * 0x9E3779B97F4A7C15ull;
-  std::vector<PricedCandidate>& alike = priced_[hash];
-  const auto found = std::find_if(alike.begin(), alike.end(), [&](const PricedCandidate& candidate) {
-    return candidate.placement == point;
+// Where cuts are free a first look is at the cut with the least bound alone; what is written down as proof is
+// looked at whole.
+const Solved& TreatmentSearch::solved(const specs::RegularPlacement& point) {
+  const double enough = this->enough();
+  const Effort effort = records_ ? Effort::whole : Effort::bound_alone;
+  std::vector<Known>& alike = solved_[hash_of(point)];
+  auto found =
+      std::find_if(alike.begin(), alike.end(), [&](const Known& known) { return known.point == point; });
+  if (found == alike.end()) {
+    alike.push_back({point, pricer_.solve(point, enough, effort), effort});
+    return alike.back().solved;
+  }
+  const Solved& known = found->solved;
+  const bool given_up = !known.price && known.least_objective < enough;
+  const bool open = known.price && known.least_objective < known.price->objective &&
+                    known.least_objective <= enough && !excess_of(*known.price, pricer_).constraint;
+  if (given_up || (open && found->effort < effort))
+    *found = {point, pricer_.solve(point, enough, effort), effort};
+  return found->solved;
+}
+
+namespace {
+
+/// With nothing on a device, or no more of it on the same one.
+bool moves_no_more(const OffloadTreatment& less, const OffloadTreatment& more) {
+  return less.device == specs::OffloadDevice::none ||
+         (less.device == more.device && less.eighths <= more.eighths);
+}
+
+}  // namespace
+
+const TreatmentSearch::Dominator* TreatmentSearch::dominator_of(const specs::RegularPlacement& point) const {
+  const bool may_save =
+      point.offload.delayed_update || !pricer_.slower_in_larger_shares(point.offload.optimizer.device);
+  const auto found = std::find_if(dominators_->begin(), dominators_->end(), [&](const Dominator& dominator) {
+    return (dominator.recomputation == specs::Recomputation::none ||
+            dominator.recomputation == point.recomputation) &&
+           (may_save ? dominator.offload.optimizer == point.offload.optimizer
+                     : moves_no_more(dominator.offload.optimizer, point.offload.optimizer)) &&
+           moves_no_more(dominator.offload.parameters, point.offload.parameters) &&
+           moves_no_more(dominator.offload.activations, point.offload.activations) &&
+           (dominator.recomputation != point.recomputation || dominator.offload != point.offload);
   });
-  if (found != alike.end()) return found->price;
-  alike.push_back({point, pricer_.price(point)});
-  return alike.back().price;
+  return found == dominators_->end() ? nullptr : &*found;
 }
 
 // Shares on one device grow with the index; what is to be compared must lie on one. A larger share of a
@@ -161,6 +194,13 @@ void TreatmentSearch::note_infeasible(const specs::RegularPlacement& point, doub
   if (!best_infeasible_ || is_better(price, best_infeasible_->price)) best_infeasible_ = {point, price};
 }
 
+// Before the proof, of points with several inner choices, what is hardly better need not be found.
+double TreatmentSearch::enough() const {
+  constexpr double hardly = 0.005;
+  const double threshold = incumbents_.threshold(mesh_index_);
+  return records_ || members_of_point_ == 1 ? threshold : threshold * (1 - hardly);
+}
+
 double TreatmentSearch::bound_of(const specs::RegularPlacement& point) const {
   return pricer_.objective(pricer_.step_bound(point), point.world_size()) * (1 - bound_margin);
 }
@@ -169,8 +209,14 @@ void TreatmentSearch::settle_box(const Box& box, specs::RegularPlacement& point,
                                  std::vector<Region>& regions) {
   take(box, false, point);
   const double bound = bound_of(point);
-  if (bound > incumbents_.threshold(mesh_index_))
+  if (bound > enough())
     return add(box, {.kind = RegionKind::bounded, .rule = smallest_shares_rule, .objective = bound}, regions);
+  if (const Dominator* dominator = dominator_of(point))
+    return add(box, {.kind = RegionKind::bounded, .rule = adds_to_rule, .objective = dominator->objective},
+               regions);
+  if (members_of_point_ > 1 && pricer_.surely_exceeds(point, enough()))
+    return add(box, {.kind = RegionKind::bounded, .rule = smallest_shares_rule, .objective = enough()},
+               regions);
   const Price smallest = pricer_.least_memory(point);
   const specs::RegularPlacement smallest_point = point;
   take(box, true, point);
@@ -192,12 +238,12 @@ void TreatmentSearch::settle_box(const Box& box, specs::RegularPlacement& point,
 
 void TreatmentSearch::price_point(const Box& box, const specs::RegularPlacement& point,
                                   std::vector<Region>& regions) {
-  const auto solved = [&](double least) {
-    add(box, {.kind = RegionKind::optimized, .rule = stage_partition_rule, .objective = least}, regions);
-  };
-  const double threshold = incumbents_.threshold(mesh_index_);
-  if (!pricer_.may_reach(point, threshold)) return solved(threshold);
-  const Price price = price_of(point);
+  const Solved& found = solved(point);
+  const bool several = members_of_point_ > 1;
+  if (!found.price)
+    return add(box, {.kind = RegionKind::optimized, .rule = cuts_rule, .objective = found.least_objective},
+               regions);
+  const Price& price = *found.price;
   const Excess excess = excess_of(price, pricer_);
   if (excess.constraint) {
     const bool device = *excess.constraint == Constraint::device_memory;
@@ -205,8 +251,11 @@ void TreatmentSearch::price_point(const Box& box, const specs::RegularPlacement&
                           device ? price.peak_device_bytes : price.peak_host_bytes_per_node, regions);
   }
   incumbents_.offer(mesh_index_, {point, price});
-  if (price.gap > 0) return solved(price.objective * (1 - price.gap));
-  add(box, {.kind = RegionKind::priced, .rule = fits_rule, .objective = price.objective}, regions);
+  if (found.bounds_all) dominators_->push_back({point.recomputation, point.offload, found.least_objective});
+  if (several)
+    add(box, {.kind = RegionKind::optimized, .rule = cuts_rule, .objective = found.least_objective}, regions);
+  else
+    add(box, {.kind = RegionKind::priced, .rule = fits_rule, .objective = price.objective}, regions);
 }
 
 // Where the smallest shares fit they come first, alone: what is left is then slower. Else the longest side is
@@ -218,18 +267,11 @@ void TreatmentSearch::split(const Box& box, bool smallest_fits, specs::RegularPl
     Box corner = box;
     for (Range& range : corner) range.end = range.begin + 1;
     settle_box(corner, point, regions);
-    // With one inner choice the price itself is the bound of all larger shares.
-    take(corner, false, point);
-    const bool priced = members_of_point_ == 1 && bound_of(point) <= incumbents_.threshold(mesh_index_);
-    const double price = priced ? price_of(point).objective : 0;
     for (std::size_t part = 0; part < 3; ++part) {
       if (rest[part].size() == 1) continue;
       Box slice = rest;
       ++slice[part].begin;
-      if (priced)
-        add(slice, {.kind = RegionKind::bounded, .rule = smallest_shares_rule, .objective = price}, regions);
-      else
-        settle_box(slice, point, regions);
+      settle_box(slice, point, regions);
       rest[part].end = rest[part].begin + 1;
     }
     return;

@@ -18,8 +18,9 @@ namespace planner {
 /// "bound" of a certificate's regions.
 inline constexpr std::string_view balanced_pipeline_rule = "balanced pipeline";
 inline constexpr std::string_view smallest_shares_rule = "smallest shares";
+inline constexpr std::string_view adds_to_rule = "adds to one that fits";
 inline constexpr std::string_view fits_rule = "fits";
-inline constexpr std::string_view stage_partition_rule = "stage partition";
+inline constexpr std::string_view cuts_rule = "stage cuts";
 
 /// A bound is made of other sums than a price: what rounding may part them by.
 inline constexpr double bound_margin = 1e-12;
@@ -50,6 +51,12 @@ class TreatmentSearch {
     std::size_t end = 0;
     std::size_t size() const { return end - begin; }
   };
+  /// A point that fits: nothing that recomputes or moves more, but is else the same, is below its bound.
+  struct Dominator {
+    specs::Recomputation recomputation = specs::Recomputation::none;
+    specs::StageOffload offload;
+    double objective = 0;
+  };
   using Box = std::array<Range, 3>;
   using Choices = std::array<const std::vector<specs::OffloadTreatment>*, 3>;
 
@@ -58,8 +65,11 @@ class TreatmentSearch {
   void price_point(const Box& box, const specs::RegularPlacement& point, std::vector<Region>& regions);
   void split(const Box& box, bool smallest_fits, specs::RegularPlacement& point,
              std::vector<Region>& regions);
+  /// What is above this is of no use.
+  double enough() const;
   double bound_of(const specs::RegularPlacement& point) const;
-  const Price& price_of(const specs::RegularPlacement& point);
+  const Solved& solved(const specs::RegularPlacement& point);
+  const Dominator* dominator_of(const specs::RegularPlacement& point) const;
   void take(const Box& box, bool largest, specs::RegularPlacement& point) const;
   void add(const Box& box, Region region, std::vector<Region>& regions) const;
   void add_infeasible(const Box& box, Constraint constraint, std::int64_t needed_bytes,
@@ -71,7 +81,14 @@ class TreatmentSearch {
   MemberCounts& counts_;
   Incumbents& incumbents_;
   std::optional<PricedCandidate> best_infeasible_;
-  std::unordered_map<std::size_t, std::vector<PricedCandidate>> priced_;  ///< by hash: none is priced twice
+  /// By hash: none is solved twice.
+  struct Known {
+    specs::RegularPlacement point;
+    Solved solved;
+    Effort effort;
+  };
+  std::unordered_map<std::size_t, std::vector<Known>> solved_;
+  std::vector<Dominator>* dominators_ = nullptr;  ///< of the ZeRO treatment and local steps
   Choices choices_{};
   std::size_t mesh_index_ = 0;
   bool records_ = true;

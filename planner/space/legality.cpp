@@ -260,6 +260,14 @@ MaybeRefusal Legality::sequence_parallel(const MeshDegrees& mesh, bool on) const
 MaybeRefusal Legality::recomputation(specs::Recomputation mode) const {
   if (!contains(stack_.recomputations, mode))
     return unsupported(stack_, fmt::format("recomputation \"{}\"", name_of(mode)));
+  const bool numbered = stack_.recomputed_layers == specs::RecomputedLayerNumbers::each ||
+                        (stack_.recomputed_layers == specs::RecomputedLayerNumbers::alike &&
+                         mode == specs::Recomputation::full);
+  if (mode != specs::Recomputation::none && !numbered && !experiment_.search.recomputed_layers.empty())
+    return unsupported(stack_,
+                       fmt::format("numbers of layers for recomputation \"{}\": [search] "
+                                   "recomputed_layers = [{}]",
+                                   name_of(mode), fmt::join(experiment_.search.recomputed_layers, ", ")));
   return restricted_name("recomputation", experiment_.search.recomputation, mode);
 }
 

@@ -14,6 +14,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -120,6 +121,9 @@ class Space {
   std::vector<Dimension> refused_restrictions() const;
 
  private:
+  Dimension stage_cuts(const std::set<std::int64_t>& pipeline,
+                       const std::set<std::int64_t>& virtual_stages) const;
+  Dimension recomputed_layers(const std::set<specs::Recomputation>& recomputation) const;
   void add_meshes(std::int64_t world_size);
   void add_mesh(const MeshDegrees& mesh);
   std::int64_t largest_legal_world_size(std::int64_t devices) const;

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <set>
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "planner/space/module_treatments.h"
 #include "planner/space/space.h"
 
@@ -137,6 +140,46 @@ void add_module_dimensions(const Legality& legality, const Occurring& found,
 
 }  // namespace
 
+Dimension Space::stage_cuts(const std::set<std::int64_t>& pipeline,
+                            const std::set<std::int64_t>& virtual_stages) const {
+  Dimension dimension{"stage_cuts", {"even"}, {}};
+  if (pipeline.empty() || *pipeline.rbegin() == 1 || !virtual_stages.contains(1)) return dimension;
+  const specs::SearchSpec& search = experiment_.search;
+  const auto judge = [&](const char* name, bool wanted, bool had, const char* key) {
+    if (!wanted)
+      dimension.excluded.push_back(fmt::format("{}: [search] {} = false", name, key));
+    else if (!had)
+      dimension.excluded.push_back(fmt::format("{}: the stack \"{}\" has none", name, stack_.name));
+    else
+      dimension.values.emplace_back(name);
+    return wanted && had;
+  };
+  if (judge("at any layer", search.uneven_stages, stack_.uneven_stages, "uneven_stages"))
+    judge("inside layers", search.cuts_inside_layers, stack_.cuts_inside_layers, "cuts_inside_layers");
+  return dimension;
+}
+
+Dimension Space::recomputed_layers(const std::set<specs::Recomputation>& recomputation) const {
+  Dimension dimension{"recomputed_layers", {}, {}};
+  const specs::RecomputedLayerNumbers rule = stack_.recomputed_layers;
+  if (recomputation.empty() || *recomputation.rbegin() == specs::Recomputation::none) return dimension;
+  if (rule == specs::RecomputedLayerNumbers::all) {
+    dimension.values.emplace_back("all of a stage");
+    dimension.excluded.push_back(
+        fmt::format("some of a stage: the stack \"{}\" recomputes all", stack_.name));
+    return dimension;
+  }
+  const std::vector<std::int64_t>& named = experiment_.search.recomputed_layers;
+  const std::string numbers = named.empty() ? "any number" : fmt::format("{}", fmt::join(named, ", "));
+  const bool alike = rule == specs::RecomputedLayerNumbers::alike;
+  dimension.values.push_back(
+      numbers + (alike ? ", the same for all stages (full recomputation)" : ", each stage its own"));
+  if (alike)
+    dimension.excluded.push_back(
+        fmt::format("each stage its own: the stack \"{}\" has one number for all", stack_.name));
+  return dimension;
+}
+
 std::vector<Dimension> Space::dimensions() const {
   const Occurring found(*this);
   const std::int64_t devices = experiment_.cluster.devices();
@@ -183,6 +226,9 @@ std::vector<Dimension> Space::dimensions() const {
   add_module_dimensions(legality_, found, dimensions);
   dimensions.push_back(names("recomputation", found.recomputation,
                              [&](specs::Recomputation mode) { return legality_.recomputation(mode); }));
+
+  dimensions.push_back(stage_cuts(found.pipeline, found.virtual_stages));
+  dimensions.push_back(recomputed_layers(found.recomputation));
 
   dimensions.push_back(degrees("zero_stage", found.zero_stage));
   for (std::int64_t stage = 0; stage <= 3; ++stage) {

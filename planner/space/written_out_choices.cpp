@@ -18,6 +18,15 @@ std::int64_t layers_in(std::int64_t first, std::int64_t end, std::int64_t blocks
   return layers;
 }
 
+/// Of the rank's smallest stage.
+std::int64_t layers_of_rank(const Placement& placement, std::size_t rank, std::int64_t blocks) {
+  std::int64_t least = blocks;
+  for (const specs::PipelineStage& stage : placement.stages)
+    if (stage.pipeline_rank == static_cast<std::int64_t>(rank))
+      least = std::min(least, layers_in(stage.units.first, stage.units.end, blocks));
+  return least;
+}
+
 std::size_t below(std::size_t count, std::mt19937_64& random) {
   return std::uniform_int_distribution<std::size_t>(0, count - 1)(random);
 }
@@ -28,9 +37,11 @@ WrittenOutChoices::WrittenOutChoices(const specs::Experiment& experiment, const 
     : experiment_(experiment),
       stack_(stack),
       blocks_(specs::block_count(experiment.model)),
-      units_(specs::unit_count(blocks_)) {
+      units_(specs::unit_count(blocks_)),
+      numbers_(stack.recomputed_layers) {
   for (const specs::ClusterGroup& group : experiment.cluster.groups)
     groups_.push_back(group.nodes * group.node.devices);
+  if (groups_.size() > 1) numbers_ = specs::RecomputedLayerNumbers::each;
 }
 
 bool WrittenOutChoices::free_cuts(const RegularPlacement& outer) const {
@@ -45,9 +56,37 @@ bool WrittenOutChoices::may_cut_before(std::int64_t unit) const {
   return unit % 2 == 1 || (experiment_.search.cuts_inside_layers && stack_.cuts_inside_layers);
 }
 
+bool WrittenOutChoices::numbered(specs::Recomputation mode) const {
+  return mode != specs::Recomputation::none &&
+         (numbers_ == specs::RecomputedLayerNumbers::each ||
+          (numbers_ == specs::RecomputedLayerNumbers::alike && mode == specs::Recomputation::full));
+}
+
+bool WrittenOutChoices::several() const {
+  const bool cut = experiment_.search.uneven_stages && stack_.uneven_stages && !stack_.schedules.empty();
+  return cut || std::any_of(stack_.recomputations.begin(), stack_.recomputations.end(),
+                            [this](specs::Recomputation mode) { return numbered(mode); });
+}
+
+/// Every stage recomputes as many layers as every other, or all that it has.
+bool WrittenOutChoices::same_for_all(const RegularPlacement& outer) const {
+  return outer.recomputation != specs::Recomputation::none &&
+         (!numbered(outer.recomputation) || numbers_ == specs::RecomputedLayerNumbers::alike);
+}
+
+std::vector<std::int64_t> WrittenOutChoices::numbers_for_all(const RegularPlacement& outer) const {
+  if (!numbered(outer.recomputation)) return {blocks_};
+  const std::vector<std::int64_t>& wanted = experiment_.search.recomputed_layers;
+  std::vector<std::int64_t> numbers;
+  // As many as the largest stage of the even cut has.
+  for (std::int64_t number = 1; (number - 1) * outer.pipeline * outer.virtual_stages < blocks_; ++number)
+    if (wanted.empty() || std::count(wanted.begin(), wanted.end(), number) > 0) numbers.push_back(number);
+  return numbers;
+}
+
 std::vector<std::int64_t> WrittenOutChoices::recomputed_choices(const RegularPlacement& outer,
                                                                 std::int64_t layers) const {
-  if (outer.recomputation == specs::Recomputation::none) return {0};
+  if (outer.recomputation == specs::Recomputation::none || same_for_all(outer)) return {0};
   const std::vector<std::int64_t>& wanted = experiment_.search.recomputed_layers;
   std::vector<std::int64_t> choices;
   for (std::int64_t count = 0; count <= layers; ++count)
@@ -91,7 +130,7 @@ Count WrittenOutChoices::count_of_cuts(const RegularPlacement& outer) const {
   if (known != 0) return known;
   // From the last stage back: the choices of the stages that are left, and those of them that recompute
   // nowhere.
-  const bool recomputes = outer.recomputation != specs::Recomputation::none;
+  const bool own_numbers = outer.recomputation != specs::Recomputation::none && !same_for_all(outer);
   Count all = 1, nowhere = 1;
   const auto has_none = [](const std::vector<std::int64_t>& choices) {
     return !choices.empty() && choices.front() == 0 ? 1 : 0;
@@ -137,7 +176,8 @@ Count WrittenOutChoices::count_of_cuts(const RegularPlacement& outer) const {
     all = rest.front();
     nowhere = still.front();
   }
-  known = recomputes ? Count(all - nowhere) : all;
+  known = own_numbers ? Count(all - nowhere) : all;
+  if (same_for_all(outer)) known *= numbers_for_all(outer).size();
   return known;
 }
 
@@ -152,13 +192,22 @@ Placement WrittenOutChoices::draw(const RegularPlacement& outer, std::mt19937_64
     std::vector<std::size_t> order(groups_.size());
     for (std::size_t group = 0; group < order.size(); ++group) order[group] = group;
     std::shuffle(order.begin(), order.end(), random);
-    std::size_t stage = 0;
-    for (const std::size_t group : order)
-      for (std::int64_t rank = 0; rank < groups_[group] / (outer.tensor * outer.context * outer.data); ++rank)
-        placement.stages[stage++].device_group = static_cast<std::int64_t>(group);
+    set_groups(outer, order, placement);
     return placement;
   }
-  const auto [first, second] = all[below(all.size(), random)];
+  return with_shares(outer, all[below(all.size(), random)]);
+}
+
+void WrittenOutChoices::set_groups(const RegularPlacement& outer, const std::vector<std::size_t>& order,
+                                   Placement& placement) const {
+  std::size_t stage = 0;
+  for (const std::size_t group : order)
+    for (std::int64_t rank = 0; rank < groups_[group] / (outer.tensor * outer.context * outer.data); ++rank)
+      placement.stages[stage++].device_group = static_cast<std::int64_t>(group);
+}
+
+Placement WrittenOutChoices::with_shares(const RegularPlacement& outer, const Shares& shares) const {
+  const auto [first, second] = shares;
   RegularPlacement longest = outer;
   longest.accumulation = std::max(first, second);
   Placement placement = specs::regular_placement(longest, blocks_);
@@ -195,25 +244,100 @@ Placement WrittenOutChoices::draw_cut(const RegularPlacement& outer, std::mt1993
       first = end;
     }
   }
-  bool somewhere = outer.recomputation == specs::Recomputation::none;
-  for (int attempt = 0; attempt < 64; ++attempt) {
-    std::map<std::int64_t, std::int64_t> of_rank;
-    for (specs::PipelineStage& stage : placement.stages) {
-      const std::int64_t layers = layers_in(stage.units.first, stage.units.end, blocks_);
-      const auto choices = recomputed_choices(outer, layers);
-      if (choices.empty()) continue;
-      const auto [entry, first] =
-          of_rank.try_emplace(stage.pipeline_rank, choices[below(choices.size(), random)]);
-      const std::int64_t count = std::min(entry->second, layers);
-      somewhere = somewhere || count > 0;
-      stage.recomputation.clear();
-      if (count > 0) stage.recomputation.push_back({count, outer.recomputation, outer.recomputed_modules});
-      if (count > 0 && count < layers)
-        stage.recomputation.push_back({layers - count, specs::Recomputation::none});
-    }
-    if (somewhere) break;
+  std::vector<std::int64_t> of_rank(static_cast<std::size_t>(outer.pipeline), 0);
+  if (same_for_all(outer)) {
+    const std::vector<std::int64_t> numbers = numbers_for_all(outer);
+    std::fill(of_rank.begin(), of_rank.end(), numbers[below(numbers.size(), random)]);
+  } else if (outer.recomputation != specs::Recomputation::none) {
+    for (int attempt = 0; attempt < 64 && std::count(of_rank.begin(), of_rank.end(), 0) == outer.pipeline;
+         ++attempt)
+      for (std::size_t rank = 0; rank < of_rank.size(); ++rank) {
+        const auto choices = recomputed_choices(outer, layers_of_rank(placement, rank, blocks_));
+        if (!choices.empty()) of_rank[rank] = choices[below(choices.size(), random)];
+      }
   }
+  set_numbers(outer, of_rank, placement);
   return placement;
+}
+
+void WrittenOutChoices::set_numbers(const RegularPlacement& outer, const std::vector<std::int64_t>& of_rank,
+                                    Placement& placement) const {
+  for (specs::PipelineStage& stage : placement.stages) {
+    const std::int64_t layers = layers_in(stage.units.first, stage.units.end, blocks_);
+    const std::int64_t count = std::min(of_rank[static_cast<std::size_t>(stage.pipeline_rank)], layers);
+    stage.recomputation.clear();
+    if (count > 0) stage.recomputation.push_back({count, outer.recomputation, outer.recomputed_modules});
+    if (count > 0 && count < layers)
+      stage.recomputation.push_back({layers - count, specs::Recomputation::none});
+  }
+}
+
+bool WrittenOutChoices::visit_cuts(const RegularPlacement& outer, const Visit& visit) const {
+  Placement placement = specs::regular_placement(outer, blocks_);
+  if (!free_cuts(outer)) return visit(placement);
+  const std::function<bool(std::size_t, std::int64_t)> cut = [&](std::size_t stage, std::int64_t first) {
+    const std::size_t left = placement.stages.size() - stage - 1;
+    if (left == 0) {
+      placement.stages[stage].units = {first, units_};
+      return visit(placement);
+    }
+    for (std::int64_t end = first + 1; end + static_cast<std::int64_t>(left) <= units_; ++end) {
+      if (!may_cut_before(end)) continue;
+      placement.stages[stage].units = {first, end};
+      if (!cut(stage + 1, end)) return false;
+    }
+    return true;
+  };
+  return cut(0, 0);
+}
+
+bool WrittenOutChoices::visit_choices(const RegularPlacement& outer, const Visit& visit) const {
+  if (groups_.size() == 1) return visit_stages(outer, visit);
+  for (const Shares& each : shares(outer))
+    if (!visit(with_shares(outer, each))) return false;
+  if (!stages_on_groups(outer)) return true;
+  return visit_stages(outer, [&](const Placement& cut) {
+    Placement placement = cut;
+    std::vector<std::size_t> order(groups_.size());
+    for (std::size_t group = 0; group < order.size(); ++group) order[group] = group;
+    do {
+      set_groups(outer, order, placement);
+      if (!visit(placement)) return false;
+    } while (std::next_permutation(order.begin(), order.end()));
+    return true;
+  });
+}
+
+bool WrittenOutChoices::visit_stages(const RegularPlacement& outer, const Visit& visit) const {
+  return visit_cuts(outer, [&](const Placement& cut) { return visit_numbers(outer, cut, visit); });
+}
+
+bool WrittenOutChoices::visit_numbers(const RegularPlacement& outer, Placement cut,
+                                      const Visit& visit) const {
+  std::vector<std::int64_t> of_rank(static_cast<std::size_t>(outer.pipeline), 0);
+  const auto show = [&] {
+    set_numbers(outer, of_rank, cut);
+    return visit(cut);
+  };
+  if (same_for_all(outer)) {
+    for (const std::int64_t number : numbers_for_all(outer)) {
+      std::fill(of_rank.begin(), of_rank.end(), number);
+      if (!show()) return false;
+    }
+    return true;
+  }
+  const std::function<bool(std::size_t)> number_from = [&](std::size_t rank) {
+    if (rank < of_rank.size()) {
+      for (const std::int64_t number : recomputed_choices(outer, layers_of_rank(cut, rank, blocks_))) {
+        of_rank[rank] = number;
+        if (!number_from(rank + 1)) return false;
+      }
+      return true;
+    }
+    const bool nowhere = std::count(of_rank.begin(), of_rank.end(), 0) == outer.pipeline;
+    return nowhere != (outer.recomputation == specs::Recomputation::none) || show();
+  };
+  return number_from(0);
 }
 
 }  // namespace planner

@@ -290,10 +290,25 @@ std::vector<bool> WrittenOutSpace::sequence_parallel(const RegularPlacement& mes
   return allowed;
 }
 
+/// Whether the numbers of layers that [search] asks for can be had.
+bool WrittenOutSpace::numbered(Recomputation mode) const {
+  if (search_.recomputed_layers.empty() || mode == Recomputation::none) return true;
+  switch (stack_.recomputed_layers) {
+    case specs::RecomputedLayerNumbers::all:
+      return false;
+    case specs::RecomputedLayerNumbers::alike:
+      return mode == Recomputation::full;
+    case specs::RecomputedLayerNumbers::each:
+      return true;
+  }
+  return false;
+}
+
 std::vector<Recomputation> WrittenOutSpace::recomputations() const {
   std::vector<Recomputation> allowed;
   for (const Recomputation mode : {Recomputation::none, Recomputation::selective, Recomputation::full})
-    if (among(stack_.recomputations, mode) && wanted(search_.recomputation, mode)) allowed.push_back(mode);
+    if (among(stack_.recomputations, mode) && wanted(search_.recomputation, mode) && numbered(mode))
+      allowed.push_back(mode);
   return allowed;
 }
 

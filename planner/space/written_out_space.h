@@ -62,6 +62,7 @@ class WrittenOutSpace {
   std::vector<specs::ModuleTreatments> judged_modules(const specs::RegularPlacement& mesh) const;
   bool updates(const specs::ZeroTreatment& zero) const;
   bool group_allowed(specs::ScheduleKind kind, std::int64_t pipeline, std::int64_t group) const;
+  bool numbered(specs::Recomputation mode) const;
   bool experts_allowed(const specs::RegularPlacement& mesh) const;
   bool shards_fill_nodes(const specs::RegularPlacement& mesh) const;
   bool shape_allowed(const specs::RegularPlacement& mesh) const;

@@ -2,10 +2,14 @@
 // left out. The planner excludes the rest.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "specs/diagnostics/enum_names.h"
 #include "specs/language/training.h"
 #include "specs/language/vocabulary.h"
 #include "specs/schedule/schedule.h"
@@ -23,6 +27,22 @@ struct StackBucket {
   bool operator==(const StackBucket&) const = default;
 };
 
+/// Which numbers of layers a recomputing stage may recompute.
+enum class RecomputedLayerNumbers : std::uint8_t {
+  all,    ///< its layers all
+  alike,  ///< full recomputation: the same number for every stage; selective: all
+  each,   ///< a number of its own for every pipeline rank
+};
+
+template <>
+struct EnumNames<RecomputedLayerNumbers> {
+  static constexpr std::array<std::pair<RecomputedLayerNumbers, std::string_view>, 3> names{{
+      {RecomputedLayerNumbers::all, "all"},
+      {RecomputedLayerNumbers::alike, "alike"},
+      {RecomputedLayerNumbers::each, "each"},
+  }};
+};
+
 struct StackSpec {
   std::string name;
   std::string source;  ///< where the facts stand
@@ -30,6 +50,7 @@ struct StackSpec {
   std::vector<OptimizerKind> optimizers;
   std::vector<ScheduleKind> schedules;  ///< with more than one pipeline rank; empty: no pipeline parallelism
   std::vector<Recomputation> recomputations;
+  RecomputedLayerNumbers recomputed_layers = RecomputedLayerNumbers::all;
   std::vector<AttentionImplementation> attention;
   std::vector<std::int64_t> zero_stages;
   std::int64_t zero_stage_with_pipeline = 0;  ///< the highest ZeRO stage beside more than one pipeline rank

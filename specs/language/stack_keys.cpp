@@ -21,6 +21,8 @@ void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
   visitor.choice_list({"schedules", "with more than one pipeline rank; empty: no pipeline parallelism"},
                       stack.schedules);
   visitor.choice_list({"recomputations", "it has"}, stack.recomputations);
+  visitor.choice({"recomputed_layers", "numbers of layers that stages may recompute"},
+                 stack.recomputed_layers);
   visitor.choice_list({"attention", "kernels"}, stack.attention);
   visitor.integer_list({"zero_stages", "it has"}, stack.zero_stages, {0, 3});
   visitor.integer({"zero_stage_with_pipeline", "the highest beside more than one pipeline rank"},

@@ -5,6 +5,7 @@
 #include <random>
 #include <stdexcept>
 
+#include "planner/pricing/inner_choice.h"
 #include "planner/space/space.h"
 #include "specs/language/catalog.h"
 #include "specs/language/read_experiment.h"
@@ -15,14 +16,26 @@ class RandomExperiments {
  public:
   explicit RandomExperiments(std::uint32_t seed) : random_(seed) {}
 
-  /// One whose space has between 1 and `most` outer points.
-  specs::Experiment next(std::uint64_t most) {
+  /// One whose space has between 1 and `most` members, inner choices included; with `uneven` some of them
+  /// are uneven cuts.
+  specs::Experiment next(std::uint64_t most, bool uneven = false) {
     for (;;) {
       const specs::Experiment experiment = any();
       if (specs::check_experiment(experiment).has_errors()) continue;
       const auto stack = specs::stack_of(experiment.training);
-      const std::uint64_t points = Space(experiment, *stack).outer_points();
-      if (points >= 1 && points <= most) return experiment;
+      const Space space(experiment, *stack);
+      if (space.outer_points() < 1 || space.outer_points() > most) continue;
+      const cost_models::Estimator estimator(experiment);
+      const InnerChoices inner(experiment, *stack, estimator);
+      Count members = 0;
+      bool cut = false;
+      for (const MeshSpace& mesh : space.meshes())
+        space.for_each(mesh, [&](const specs::RegularPlacement& outer) {
+          const Count choices = inner.count(outer);
+          members += choices;
+          cut = cut || (inner.cuts_are_free(outer) && choices > 1);
+        });
+      if (members >= 1 && members <= most && (cut || !uneven)) return experiment;
     }
   }
 

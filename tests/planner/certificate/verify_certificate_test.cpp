@@ -1,6 +1,7 @@
 #include "planner/certificate/verify_certificate.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 
@@ -71,18 +72,19 @@ struct Smallest {
 Smallest smallest_in(const specs::Plan& plan, const specs::CertificateRegion& region) {
   const auto stack = specs::stack_of(plan.inputs.training);
   const WrittenOutSpace space(plan.inputs, *stack);
+  const WrittenOutChoices choices(plan.inputs, *stack);
   const cost_models::Estimator estimator(plan.inputs);
   Smallest smallest;
-  ClaimedRegion(region, space, plan.inputs.training.global_batch)
-      .for_each([&](const specs::RegularPlacement& member) {
-        const specs::CostBreakdown cost =
-            estimator.estimate(specs::regular_placement(member, specs::block_count(plan.inputs.model)));
-        const double objective = objective_of(plan.inputs.search.objective, cost);
-        smallest.of_all = std::min(smallest.of_all, objective);
-        if (cost.peak_device_bytes <= estimator.usable_device_bytes() &&
-            cost.peak_host_bytes_per_node <= estimator.usable_host_bytes())
-          smallest.of_fitting = std::min(smallest.of_fitting, objective);
-      });
+  const auto look_at = [&](const specs::Placement& placement) {
+    const specs::CostBreakdown cost = estimator.estimate(placement);
+    const double objective = objective_of(plan.inputs.search.objective, cost);
+    smallest.of_all = std::min(smallest.of_all, objective);
+    if (cost.peak_device_bytes <= estimator.usable_device_bytes() &&
+        cost.peak_host_bytes_per_node <= estimator.usable_host_bytes())
+      smallest.of_fitting = std::min(smallest.of_fitting, objective);
+  };
+  ClaimedRegion(region, space, plan.inputs.training.global_batch, &choices)
+      .for_each([&](const specs::RegularPlacement& member) { choices.for_each(member, look_at); });
   return smallest;
 }
 
@@ -108,6 +110,7 @@ TEST(VerifyCertificate, ARaisedLowerBoundIsCaught) {
                            [](specs::Plan& plan, specs::CertificateRegion& region) {
                              if (region.kind != RegionKind::bounded) return false;
                              region.bound = 1.02 * smallest_in(plan, region).of_all;
+                             if (!std::isfinite(region.bound)) return false;
                              plan.objective = std::min(plan.objective, region.bound);
                              return true;
                            }),
@@ -153,7 +156,7 @@ TEST(VerifyCertificate, AFeasibleRegionThatIsCalledInfeasibleIsCaught) {
                   if (smallest_in(plan, region).of_fitting > 1e30) return false;
                   Count bounded(plan.certificate.bounded_candidates);
                   Count priced(plan.certificate.priced_candidates);
-                  (region.kind == RegionKind::bounded ? bounded : priced) -= Count(region.candidates);
+                  (region.kind == RegionKind::priced ? priced : bounded) -= Count(region.candidates);
                   plan.certificate.bounded_candidates = bounded.str();
                   plan.certificate.priced_candidates = priced.str();
                   plan.certificate.infeasible_candidates =

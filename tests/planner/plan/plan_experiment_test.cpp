@@ -282,7 +282,8 @@ TEST(Sweep, AStoppedSweepLeavesTheRestUnplanned) {
 
 /// Small enough to be priced whole by the verification.
 specs::Experiment enumerable_experiment() {
-  return small_experiment({"search.offload_optimizer=[\"none\"]", "search.offload_activations=[\"none\"]"});
+  return small_experiment({"search.offload_optimizer=[\"none\"]", "search.offload_activations=[\"none\"]",
+                           "search.pipeline=[1,2]", "search.micro_batch=[1,2]"});
 }
 
 TEST(VerifyCertificate, HoldsWhatTheSearchClaims) {

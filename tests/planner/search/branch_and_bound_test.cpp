@@ -20,7 +20,7 @@ struct Searched {
       : experiment(inputs),
         stack(*specs::stack_of(inputs.training)),
         estimator(experiment),
-        pricer(experiment, estimator),
+        pricer(experiment, stack, estimator),
         space(experiment, stack) {}
   const specs::Experiment experiment;
   const specs::StackSpec stack;
@@ -28,6 +28,12 @@ struct Searched {
   const EstimatorPricer pricer;
   const Space space;
 
+  Count members() const {
+    Count members = 0;
+    for (const MeshSpace& mesh : space.meshes())
+      space.for_each(mesh, [&](const specs::RegularPlacement& outer) { members += pricer.members(outer); });
+    return members;
+  }
   SearchResult bounded() const { return branch_and_bound(experiment, space, estimator, pricer); }
   SearchResult exhaustive() const { return exhaustive_search(experiment, stack, pricer); }
 };
@@ -38,12 +44,13 @@ std::string named(const specs::Experiment& experiment) {
          std::to_string(experiment.training.global_batch);
 }
 
-TEST(BranchAndBound, FindsTheOptimumThatPricingEveryCandidateFinds) {
-  RandomExperiments experiments(5);
+/// Holds the search to the exhaustive one, which prices every cut and every number of recomputed layers by
+/// the full account; each instance has uneven cuts.
+void find_the_optimum_of(int instances, std::uint32_t seed) {
+  RandomExperiments experiments(seed);
   int without_gap = 0, infeasible = 0;
-  constexpr int instances = 500;
   for (int round = 0; round < instances; ++round) {
-    const Searched searched(experiments.next(4000));
+    const Searched searched(experiments.next(3000, true));
     const SearchResult result = searched.bounded();
     const SearchResult reference = searched.exhaustive();
     const std::string name = "instance " + std::to_string(round) + ": " + named(searched.experiment);
@@ -62,26 +69,32 @@ TEST(BranchAndBound, FindsTheOptimumThatPricingEveryCandidateFinds) {
     ASSERT_LE(result.best->price.objective * (1 - result.gap()), optimum * (1 + 1e-9)) << name;
     ASSERT_GE(result.best->price.objective, optimum * (1 - 1e-9)) << name;
     ASSERT_EQ(result.runners_up.size(), reference.runners_up.size()) << name;
-    for (std::size_t place = 0; place < result.runners_up.size(); ++place)
-      ASSERT_NEAR(result.runners_up[place].price.objective, reference.runners_up[place].price.objective,
-                  1e-9 * optimum)
-          << name << ", runner-up " << place;
+    // Cuts of other meshes are looked at closely only where they lead.
+    for (std::size_t place = 0; place < result.runners_up.size(); ++place) {
+      const double runner_up = reference.runners_up[place].price.objective;
+      ASSERT_GE(result.runners_up[place].price.objective, runner_up * (1 - 1e-9)) << name << " " << place;
+      ASSERT_LE(result.runners_up[place].price.objective, runner_up * 1.02) << name << " " << place;
+    }
   }
+  ::testing::Test::RecordProperty("without_gap", without_gap);
   EXPECT_GE(without_gap, instances / 2);
-  EXPECT_GT(infeasible, instances / 50);
+  EXPECT_GT(infeasible, 0);
   EXPECT_LT(infeasible, instances / 2);
 }
 
+TEST(BranchAndBound, FindsTheOptimumThatPricingEveryCandidateFinds) { find_the_optimum_of(120, 5); }
+TEST(NightlyBranchAndBound, FindsTheOptimumThatPricingEveryCandidateFinds) { find_the_optimum_of(500, 15); }
 TEST(BranchAndBound, FindsTheOptimumAmongModuleTreatmentsGroupsAndDelayedUpdates) {
   RandomExperiments experiments(15);
   int with_modules = 0, with_groups = 0, with_delay = 0;
-  while (std::min({with_modules, with_groups, with_delay}) < 25) {
+  while (std::min({with_modules, with_groups, with_delay}) < 12) {
     specs::Experiment inputs = experiments.next(20000);
     inputs.training.stack = "dsrun";
     inputs.training.attention = specs::AttentionImplementation::flash;
     if (specs::check_experiment(inputs).has_errors()) continue;
     const Searched searched(inputs);
     if (searched.space.outer_points() == 0 || searched.space.outer_points() > 6000) continue;
+    if (searched.members() > 6000) continue;
     bool modules = false, groups = false;
     for (const MeshSpace& mesh : searched.space.meshes()) {
       modules = modules || searched.space.modules(mesh).size() > 2;
@@ -160,7 +173,7 @@ TEST(BranchAndBound, RegionsAddUpToTheSpaceAndNoneIsBetterThanThePlan) {
     const SearchResult result = searched.bounded();
     Count sum = 0;
     for (const Region& region : result.regions) sum += region.candidates;
-    EXPECT_EQ(sum, Count(searched.space.outer_points()));
+    EXPECT_EQ(sum, result.candidates);
     EXPECT_EQ(sum, result.priced + result.infeasible + result.bounded);
     if (!result.best) continue;
     for (const Region& region : result.regions) {
@@ -197,23 +210,34 @@ TEST(LowerBounds, LargerSharesTakeLongerAndLeaveLessOnTheDevice) {
   RandomExperiments experiments(8);
   for (int round = 0; round < 60; ++round) {
     const Searched searched(experiments.next(3000));
-    std::map<std::string, std::vector<std::pair<specs::StageOffload, Price>>> alike;
+    // Where layers are recomputed in part, larger shares may spare some of that: bounds are compared instead.
+    struct Priced {
+      specs::StageOffload offload;
+      Price price;
+      double bound_seconds = 0;
+      bool single = true;
+    };
+    std::map<std::string, std::vector<Priced>> alike;
     for_each_price(searched, [&](const MeshSpace&, const BatchChoice&, const specs::RegularPlacement& point,
                                  const Price& price) {
       specs::RegularPlacement without = point;
       without.offload = {};
       const std::size_t key = hash_value(specs::regular_placement(without, searched.experiment.model.layers));
-      alike[std::to_string(key)].emplace_back(point.offload, price);
+      alike[std::to_string(key)].push_back(
+          {point.offload, price, searched.pricer.step_bound(point), searched.pricer.members(point) == 1});
     });
     const auto within = [](const specs::OffloadTreatment& small, const specs::OffloadTreatment& large) {
       return small.eighths <= large.eighths && (small.device == large.device || small.eighths == 0);
     };
     for (const auto& [key, points] : alike)
-      for (const auto& [small, price] : points)
-        for (const auto& [large, other] : points) {
+      for (const auto& [small, price, bound, single] : points)
+        for (const auto& [large, other, larger_bound, also_single] : points) {
           if (!within(small.optimizer, large.optimizer) || !within(small.parameters, large.parameters) ||
               !within(small.activations, large.activations))
             continue;
+          ASSERT_LE(bound, larger_bound * (1 + 1e-9)) << named(searched.experiment);
+          ASSERT_LE(bound, other.step_seconds * (1 + 1e-9)) << named(searched.experiment);
+          if (!single) continue;
           ASSERT_LE(price.step_seconds, other.step_seconds * (1 + 1e-9)) << named(searched.experiment);
           ASSERT_GE(price.peak_device_bytes, other.peak_device_bytes) << named(searched.experiment);
           ASSERT_LE(price.peak_host_bytes_per_node, other.peak_host_bytes_per_node)

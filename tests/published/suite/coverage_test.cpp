@@ -109,6 +109,13 @@ specs::Experiment restricted(const PublishedRun& run) {
   search.offload_optimizer = {layout.offload.optimizer.device};
   search.offload_parameters = {layout.offload.parameters.device};
   search.offload_activations = {layout.offload.activations.device};
+  const std::int64_t layers = specs::block_count(experiment.model);
+  const std::int64_t stages = layout.pipeline * layout.virtual_stages;
+  search.uneven_stages = layers % stages != 0;
+  const auto stack = specs::catalog_stack(experiment.training.stack);
+  if (layout.recomputation == specs::Recomputation::full &&
+      stack->recomputed_layers != specs::RecomputedLayerNumbers::all)
+    search.recomputed_layers = {(layers + stages - 1) / stages};
   return experiment;
 }
 
@@ -127,9 +134,10 @@ TEST_F(Coverage, TheSearchAmongMeasuredLayoutsPicksWhatTheRecordRanksFirst) {
       const specs::Experiment experiment = restricted(set_.runs[i]);
       const specs::Result<specs::StackSpec> stack = specs::catalog_stack(experiment.training.stack);
       const cost_models::Estimator estimator(experiment);
-      const planner::EstimatorPricer prices(experiment, estimator);
-      const planner::SearchResult found = planner::exhaustive_search(experiment, *stack, prices);
-      const auto& candidate = found.best ? found.best : found.best_infeasible;
+      const planner::EstimatorPricer prices(experiment, *stack, estimator);
+      const planner::Space space(experiment, *stack);
+      const planner::SearchResult found = planner::branch_and_bound(experiment, space, estimator, prices);
+      const auto& candidate = found.best ? found.best : found.nearest_infeasible;
       ASSERT_TRUE(candidate) << set_.runs[i].id;
       if (!picked || candidate->price.step_seconds < best) {
         picked = i;
