@@ -269,15 +269,15 @@ double StageChain::pair_path(std::int64_t stage, const StagePart& part, const St
   const double left = simulated - 1 - (ranks - place - 1);
   if (const double turns = std::floor(left / 2); turns >= 1) {
     const double trip = next_work + after_[at(next.end)].total() + 2 * way_on(stage + 1);
-    seconds = std::max(seconds, between.forward + way(stage + 1) + 2 * trip + turns * turn +
-                                    (left - 2 * turns) * slower);
+    seconds = std::max(
+        seconds, between.forward + way(stage + 1) + 2 * trip + turns * turn + (left - 2 * turns) * slower);
   }
   if (seconds <= 0) return 0;
   return std::max(at_end(stage, part), at_end(stage + 1, next)) + seconds + (all - simulated) * slower;
 }
 
-// As many turns as in pairs, of as many stages as there are in the run and one of fewer at the end; or in a shorter
-// run that ends there, too.
+// As many turns as in pairs, of as many stages as there are in the run and one of fewer at the end; or in a
+// shorter run that ends there, too.
 double StageChain::run_path(std::int64_t stage, const StagePart& part, std::int64_t length) const {
   const double seconds = run_seconds(stage, length);
   if (seconds <= 0) return 0;
@@ -295,8 +295,9 @@ double StageChain::run_seconds(std::int64_t stage, std::int64_t length) const {
   const auto left = static_cast<std::int64_t>(simulated) - 1 - (ranks_ - stage);
   if (left < 2 || length < 2) return known = 0;
   const auto turn = [&](std::int64_t stages) {
-    return stages == 0 ? 0
-                       : static_cast<double>(stages) * long_work_ + 2 * (way(stage) - way(stage - stages + 1));
+    return stages == 0
+               ? 0
+               : static_cast<double>(stages) * long_work_ + 2 * (way(stage) - way(stage - stages + 1));
   };
   const double beyond = (step_pricer_->shape().micro_batches - simulated) * long_work_;
   known = static_cast<double>(left / length) * turn(length) + turn(left % length) + beyond;
@@ -411,8 +412,8 @@ double StageChain::pipeline_path(std::int64_t stage, const StagePart& part, doub
   double largest = std::max(there + round_trip, there + micro_batches * work);
   for (const double trips : {1.0, most_trips})
     if (trips >= 1 && trips <= most_trips)
-      largest = std::max(largest, there + (trips + 1) * round_trip +
-                                      (micro_batches - 1 - trips * in_flight) * work);
+      largest = std::max(largest,
+                         there + (trips + 1) * round_trip + (micro_batches - 1 - trips * in_flight) * work);
   return largest;
 }
 

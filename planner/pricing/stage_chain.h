@@ -180,10 +180,10 @@ class StageChain final : public PartitionProblem {
   const std::int64_t ranks_;
   const cost_models::StagePricer* step_pricer_;
   std::vector<double> way_;  ///< transfers from the first rank to each
-  const bool halves_;     ///< whether cuts fall inside layers
-  const bool alike_;      ///< all devices
-  const bool gathers_;    ///< ZeRO-2 and 3 move layers meanwhile: a stage takes longer than its units
-  const bool unlimited_;  ///< in memory
+  const bool halves_;        ///< whether cuts fall inside layers
+  const bool alike_;         ///< all devices
+  const bool gathers_;       ///< ZeRO-2 and 3 move layers meanwhile: a stage takes longer than its units
+  const bool unlimited_;     ///< in memory
   std::int64_t recomputing_ = -1;
   double least_repeated_ = 0;
   double fixed_ = 0;

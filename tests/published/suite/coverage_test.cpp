@@ -13,7 +13,7 @@
 
 #include "cost_models/estimate.h"
 #include "planner/pricing/pricing.h"
-#include "planner/search/exhaustive_search.h"
+#include "planner/search/branch_and_bound.h"
 #include "planner/space/legality.h"
 #include "planner/space/space.h"
 #include "specs/language/catalog.h"
