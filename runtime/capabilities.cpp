@@ -19,6 +19,7 @@ specs::StackSpec make_capabilities() {
                      specs::ScheduleKind::interleaved, specs::ScheduleKind::zero_bubble_h1};
   stack.recomputations = {specs::Recomputation::none, specs::Recomputation::selective,
                           specs::Recomputation::full};
+  stack.recomputed_layers = specs::RecomputedLayerNumbers::each;
   stack.attention = {specs::AttentionImplementation::unfused, specs::AttentionImplementation::flash};
   stack.zero_stages = {0, 1, 2, 3};
   stack.zero_stage_with_pipeline = 1;
@@ -31,6 +32,7 @@ specs::StackSpec make_capabilities() {
   stack.optimizer_offload = {specs::OffloadDevice::none, specs::OffloadDevice::cpu};
   stack.parameter_offload = {specs::OffloadDevice::none};
   stack.activation_offload = {specs::OffloadDevice::none};
+  stack.gradient_bucket.bytes = stack.gather_bucket.bytes = 25 * (std::int64_t{1} << 20);
   stack.tensor_parallel = true;
   stack.sequence_parallel = true;
   stack.uneven_stages = true;
