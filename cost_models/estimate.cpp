@@ -181,10 +181,6 @@ struct PricedRank {
   double micro_batch_seconds = 0;
 };
 
-}  // namespace
-
-namespace {
-
 /// Stages whose prices may differ by their units alone.
 bool treated_alike(const specs::PipelineStage& a, const specs::PipelineStage& b) {
   return a.mesh == b.mesh && a.zero == b.zero && a.offload == b.offload && a.modules == b.modules &&

@@ -77,10 +77,6 @@ Infeasibility infeasibility_of(const specs::Experiment& experiment, const specs:
   return infeasibility;
 }
 
-}  // namespace
-
-namespace {
-
 /// What [search] asks of the stack and the stack cannot do: nothing would be left of the dimension.
 void refuse_beyond_stack(const specs::SearchSpec& search, const specs::StackSpec& stack,
                          specs::Diagnostics& diagnostics) {
@@ -108,10 +104,6 @@ void refuse_beyond_stack(const specs::SearchSpec& search, const specs::StackSpec
   if (!stack.delayed_update && search.delayed_update == std::vector<bool>{true})
     refuse("delayed_update", "delayed update", "leave it out");
 }
-
-}  // namespace
-
-namespace {
 
 /// What of a mixed cluster stays idle; the plan's inputs are the part in use.
 specs::Advice idle_advice(const ClusterPart& part, const specs::Experiment& whole) {

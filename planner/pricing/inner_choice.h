@@ -89,6 +89,8 @@ class InnerChoices {
   /// These return nothing where nothing fits.
   std::optional<InnerChoice> best_cut(const specs::RegularPlacement& outer, const Wanted& wanted) const;
   std::optional<InnerChoice> best_cut_of(StageChain& chain, bool some, const Wanted& wanted) const;
+  /// Of a chain of which a partition is known to be within `wanted.enough_seconds`.
+  std::optional<InnerChoice> solved_cut(StageChain& chain, bool some, const Wanted& wanted) const;
   std::optional<InnerChoice> best_plain_cut(const specs::RegularPlacement& outer,
                                             const std::vector<StageDevices>& devices,
                                             const Wanted& wanted) const;

@@ -10,8 +10,14 @@
 namespace planner {
 namespace {
 
-using cost_models::UnitCounts;
 using specs::RegularPlacement;
+
+InnerChoice given_up_at(double least_step_seconds) {
+  InnerChoice choice;
+  choice.least_step_seconds = least_step_seconds;
+  choice.given_up = true;
+  return choice;
+}
 
 }  // namespace
 
@@ -24,17 +30,6 @@ InnerChoice InnerChoices::of_partition(const StageChain& chain, const Partition&
     note_memory(chain.memory(static_cast<std::int64_t>(index), partition.parts[index]), choice.cost);
   return choice;
 }
-
-namespace {
-
-InnerChoice given_up_at(double least_step_seconds) {
-  InnerChoice choice;
-  choice.least_step_seconds = least_step_seconds;
-  choice.given_up = true;
-  return choice;
-}
-
-}  // namespace
 
 std::optional<InnerChoice> InnerChoices::best_cut(const RegularPlacement& outer, const Wanted& wanted) const {
   const cost_models::StagePricer pricer = estimator_.stage_pricer(outer);
@@ -54,6 +49,11 @@ std::optional<InnerChoice> InnerChoices::best_cut_of(StageChain& chain, bool som
     if (!any_partition_fits(chain)) return std::nullopt;
     return given_up_at(wanted.enough_seconds);
   }
+  return solved_cut(chain, some, wanted);
+}
+
+std::optional<InnerChoice> InnerChoices::solved_cut(StageChain& chain, bool some,
+                                                    const Wanted& wanted) const {
   const auto partition = planner::best_cut(chain, some, wanted.effort, wanted.enough_seconds);
   return partition ? std::optional(of_partition(chain, *partition)) : std::nullopt;
 }
@@ -70,7 +70,7 @@ std::optional<InnerChoice> InnerChoices::best_plain_cut(const RegularPlacement& 
     return given_up_at(wanted.enough_seconds);
   }
   // Where the even cut does not fit this one hardly does.
-  if (!estimator_.fits(estimator_.quick_memory(outer))) return best_cut_of(chain, false, wanted);
+  if (!estimator_.fits(estimator_.quick_memory(outer))) return solved_cut(chain, false, wanted);
   const auto unlimited =
       same_devices(*devices.front().pricer, outer, StageDevices::unlimited, StageDevices::unlimited);
   StageChain free_chain(unlimited, outer, blocks_, pieces_, none);
@@ -80,7 +80,7 @@ std::optional<InnerChoice> InnerChoices::best_plain_cut(const RegularPlacement& 
   InnerChoice choice = of_partition(free_chain, *free_partition);
   choice.bounds_all = true;
   if (estimator_.fits(choice.cost)) return choice;
-  return best_cut_of(chain, false, wanted);
+  return solved_cut(chain, false, wanted);
 }
 
 // More layers take longer and fit better: from the fewest with which any cut fits, up to where not even the

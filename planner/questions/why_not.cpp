@@ -29,10 +29,6 @@ MaybeRefusal refused_by_plan(const specs::Plan& plan, const specs::StackSpec& st
   return std::nullopt;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<std::string> legal_values(const Space& space, std::string_view name) {
   for (const Dimension& dimension : space.dimensions())
     if (dimension.name == name) return dimension.values;

@@ -151,10 +151,6 @@ std::size_t check_plan(const Plan& plan, const JsonLocator& locator, Diagnostics
   return rest;
 }
 
-}  // namespace
-
-namespace {
-
 nlohmann::ordered_json object_of(Plan plan) {
   JsonKeyWriter writer;
   visit_keys(writer, plan);

@@ -147,10 +147,6 @@ HostRange next_range(std::int64_t first, std::int64_t end, std::int64_t group, s
           .ranks_per_node = devices_per_node};
 }
 
-}  // namespace
-
-namespace {
-
 /// The device group of a data-parallel replica: its share's, or the stage's where shares are equal.
 std::int64_t group_of_replica(const Placement& placement, std::int64_t replica, std::int64_t of_stage) {
   for (const ReplicaShare& share : placement.replica_shares) {

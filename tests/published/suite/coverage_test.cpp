@@ -149,7 +149,7 @@ TEST_F(Coverage, TheSearchAmongMeasuredLayoutsPicksWhatTheRecordRanksFirst) {
     EXPECT_NEAR(predicted[*picked], predicted[*first], 1e-6 * predicted[*first])
         << set_.runs[*picked].id << " was picked, " << set_.runs[*first].id << " ranks first";
   }
-  // Of NeMo no job is left with three: its layouts differ in the modules they recompute.
+  // Of NeMo no job is left with three layouts.
   const std::map<std::string, std::size_t> expected{{"bloom-tuning", 7},      {"dgxc-nemotron4-15b", 2},
                                                     {"simumax-b200", 2},      {"torchtitan-llama3", 1},
                                                     {"vtrain-multi-node", 2}, {"vtrain-single-node", 68}};
