@@ -9,10 +9,12 @@
 #include <ATen/ops/_softmax.h>
 #include <ATen/ops/_softmax_backward_data.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include "runtime/kernels/tile_attention.h"
 #include "runtime/monitor/memory_class.h"
 
 namespace runtime {
@@ -47,9 +49,25 @@ void for_blocks(std::int64_t length, Body body) {
     body(first, std::min(block_queries, length - first));
 }
 
+/// The heads of a token side by side.
+FusedAttention empty_result(const at::Tensor& queries) {
+  const std::int64_t sequences = queries.size(0), heads = queries.size(1), length = queries.size(2);
+  return {at::empty({sequences, length, heads, queries.size(3)}, queries.options()).transpose(1, 2),
+          at::empty({sequences, heads, length}, queries.options().dtype(wide(queries)))};
+}
+
+kernels::TileAttention on_tiles(const AttentionInputs& inputs) {
+  return {inputs.queries, inputs.keys, inputs.values};
+}
+
 }  // namespace
 
 FusedAttention fused_attention(const AttentionInputs& inputs) {
+  if (const auto tiles = on_tiles(inputs); kernels::goes_through_tiles(tiles)) {
+    const FusedAttention result = empty_result(inputs.queries);
+    kernels::attend_through_tiles(tiles, result.output, result.log_sum_exp);
+    return result;
+  }
   const auto [output, log_sum_exp] =
       at::_scaled_dot_product_flash_attention_for_cpu(inputs.queries, inputs.keys, inputs.values, 0.0, true);
   return {output, log_sum_exp};
@@ -57,6 +75,15 @@ FusedAttention fused_attention(const AttentionInputs& inputs) {
 
 AttentionInputs fused_attention_backward(const AttentionInputs& inputs, const FusedAttention& forward,
                                          const at::Tensor& output_gradient) {
+  if (const auto tiles = on_tiles(inputs); kernels::goes_through_tiles(tiles)) {
+    const AttentionInputs result{at::empty_like(inputs.queries), at::empty_like(inputs.keys),
+                                 at::empty_like(inputs.values)};
+    const at::Tensor gradient =
+        output_gradient.stride(3) == 1 ? output_gradient : output_gradient.contiguous();
+    kernels::attend_through_tiles_backward(tiles, forward.output, forward.log_sum_exp, gradient,
+                                           on_tiles(result));
+    return result;
+  }
   const auto [queries, keys, values] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
       output_gradient, inputs.queries, inputs.keys, inputs.values, forward.output, forward.log_sum_exp, 0.0,
       true);
@@ -65,13 +92,9 @@ AttentionInputs fused_attention_backward(const AttentionInputs& inputs, const Fu
 
 FusedAttention blockwise_attention(const AttentionInputs& inputs, const WeightDropout& dropout) {
   const at::Tensor& q = inputs.queries;
-  const std::int64_t sequences = q.size(0), heads = q.size(1), length = q.size(2), dim = q.size(3);
-  FusedAttention result;
-  // As the fused kernel lays it: the heads of a token side by side.
-  result.output = at::empty({sequences, length, heads, dim}, q.options()).transpose(1, 2);
-  result.log_sum_exp = at::empty({sequences, heads, length}, q.options().dtype(wide(q)));
+  const FusedAttention result = empty_result(q);
   const MemoryClassScope scope(specs::MemoryClass::workspace);
-  for_blocks(length, [&](std::int64_t first, std::int64_t rows) {
+  for_blocks(q.size(2), [&](std::int64_t first, std::int64_t rows) {
     const at::Tensor scores = causal_scores(inputs, first, rows, wide(q));
     const at::Tensor log_sum = scores.logsumexp(-1);
     result.log_sum_exp.narrow(2, first, rows).copy_(log_sum);

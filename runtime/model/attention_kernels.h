@@ -1,7 +1,8 @@
 // The arithmetic of causal attention, outside of autograd, three ways. All tensors are
 // [sequences, heads, length, head_dim]; keys and values have a head for each query head.
 //
-//   fused      LibTorch's flash kernel. It knows no dropout.
+//   fused      a flash kernel without dropout: for bf16 on the processor's matrix registers, where it has
+//              them, else LibTorch's.
 //   blockwise  the same with dropout: blocks of queries, one at a time, against the keys before them.
 //   unfused    whole matrices of scores; what is kept of them is the softmax.
 //
