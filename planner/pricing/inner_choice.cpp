@@ -82,16 +82,20 @@ specs::Placement InnerChoices::placement(const RegularPlacement& outer, const In
   return placement;
 }
 
+RecomputedLayers InnerChoices::most_recomputed(const RegularPlacement& outer) const {
+  if (!numbers_are_free(outer)) return given_numbers(outer);
+  if (numbers_ == specs::RecomputedLayerNumbers::alike)
+    if (const std::vector<std::int64_t> numbers = numbers_alike(outer); !numbers.empty())
+      return RecomputedLayers::of_every_stage(numbers.back());
+  return {experiment_.search, outer};
+}
+
 bool InnerChoices::any_fits(const RegularPlacement& outer, std::int64_t device_bytes,
                             std::int64_t host_bytes) const {
   const cost_models::StagePricer pricer = estimator_.stage_pricer(outer);
   const bool alike = numbers_ == specs::RecomputedLayerNumbers::alike;
   if (cuts_are_free(outer)) {
-    const std::vector<std::int64_t> numbers =
-        alike && numbers_are_free(outer) ? numbers_alike(outer) : std::vector<std::int64_t>{};
-    const RecomputedLayers allowed = !numbers.empty() ? RecomputedLayers::of_every_stage(numbers.back())
-                                     : numbers_are_free(outer) ? RecomputedLayers(experiment_.search, outer)
-                                                               : given_numbers(outer);
+    const RecomputedLayers allowed = most_recomputed(outer);
     return any_partition_fits(
         StageChain(same_devices(pricer, outer, device_bytes, host_bytes), outer, blocks_, pieces_, allowed));
   }

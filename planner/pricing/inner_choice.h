@@ -58,6 +58,8 @@ class InnerChoices {
     bool host = true;
   };
   Fits any_fits(const specs::RegularPlacement& outer) const;
+  /// Of free cuts where none fits: the choice that lacks the least memory, if that is less than so many bytes.
+  std::optional<InnerChoice> nearest(const specs::RegularPlacement& outer, std::int64_t lacking_bytes) const;
 
   /// No choice takes less, whatever memory it needs: all micro-batches' work, shared evenly by the ranks, and
   /// the mean rank's end of a step; for a cut that is given, its own bound.
@@ -86,6 +88,8 @@ class InnerChoices {
   bool longer_with(const specs::RegularPlacement& point, const RecomputedLayers& numbers, double seconds,
                    double& known) const;
   InnerChoice of_partition(const StageChain& chain, const Partition& partition) const;
+  /// With as many recomputed layers as any choice has.
+  RecomputedLayers most_recomputed(const specs::RegularPlacement& outer) const;
   /// These return nothing where nothing fits.
   std::optional<InnerChoice> best_cut(const specs::RegularPlacement& outer, const Wanted& wanted) const;
   std::optional<InnerChoice> best_cut_of(StageChain& chain, bool some, const Wanted& wanted) const;

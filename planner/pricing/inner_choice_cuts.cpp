@@ -119,6 +119,39 @@ std::optional<InnerChoice> InnerChoices::best_cut_alike(const RegularPlacement& 
   return best;
 }
 
+// By the least limit within which any choice fits.
+std::optional<InnerChoice> InnerChoices::nearest(const RegularPlacement& outer,
+                                                 std::int64_t lacking_bytes) const {
+  if (!cuts_are_free(outer)) return std::nullopt;
+  const std::int64_t device_bytes = estimator_.usable_device_bytes();
+  const std::int64_t host_bytes = estimator_.usable_host_bytes();
+  const bool lacks_device = !any_fits(outer, device_bytes, StageDevices::unlimited);
+  const auto limits = [&](std::int64_t lacking) {
+    return lacks_device ? std::pair(device_bytes + lacking, StageDevices::unlimited)
+                        : std::pair(device_bytes, host_bytes + lacking);
+  };
+  const auto fits_with = [&](std::int64_t lacking) {
+    const auto [device, host] = limits(lacking);
+    return any_fits(outer, device, host);
+  };
+  std::int64_t low = 0, high = lacking_bytes - 1;
+  if (high < 1 || !fits_with(high)) return std::nullopt;
+  while (high - low > 1) {
+    const std::int64_t middle = low + (high - low) / 2;
+    (fits_with(middle) ? high : low) = middle;
+  }
+  const auto [device, host] = limits(high);
+  const cost_models::StagePricer pricer = estimator_.stage_pricer(outer);
+  const RecomputedLayers allowed = most_recomputed(outer);
+  StageChain chain(same_devices(pricer, outer, device, host), outer, blocks_, pieces_, allowed);
+  const auto partition = best_partition(chain, 1, any_price, Effort::bound_alone);
+  if (!partition) return std::nullopt;
+  const bool recomputes = std::any_of(partition->parts.begin(), partition->parts.end(),
+                                      [](const StagePart& part) { return part.recomputed_layers > 0; });
+  if (!recomputes && outer.recomputation != specs::Recomputation::none) return std::nullopt;
+  return of_partition(chain, *partition);
+}
+
 double& InnerChoices::known_bound(const RegularPlacement& point) const {
   auto& alike = known_[hash_of(point)];
   for (auto& [known, seconds] : alike)

@@ -260,7 +260,7 @@ Partition MixedPricer::solved(const Point& point, StageLayout& layout, double en
   Partition nothing;
   nothing.price = nothing.lower_bound = never;
   const std::optional<Partition> found =
-      best_partition(layout.chain, layout.chain.worthwhile_prices(), enough);
+      best_partition(layout.chain, layout.chain.worthwhile_prices(Effort::whole), enough);
   if (!found) return nothing;
   const Partition& best = *found;
   if (point.outer.recomputation == specs::Recomputation::none || !recomputes_nowhere(best)) return best;

@@ -96,6 +96,14 @@ Price EstimatorPricer::memory_of_nearest(const specs::RegularPlacement& outer) c
   return {0, 0, quick.peak_device_bytes, quick.peak_host_bytes_per_node};
 }
 
+std::optional<Price> EstimatorPricer::memory_of_nearer(const specs::RegularPlacement& outer,
+                                                       std::int64_t lacking_bytes) const {
+  const std::optional<InnerChoice> choice = inner_.nearest(outer, lacking_bytes);
+  if (!choice) return std::nullopt;
+  remember(outer, *choice);
+  return as_price(outer, choice->cost);
+}
+
 double EstimatorPricer::objective(double step_seconds, std::int64_t world_size) const {
   return objective_of_step(experiment_.search.objective, estimator_, step_seconds, world_size);
 }

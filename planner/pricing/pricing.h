@@ -71,6 +71,12 @@ class Pricer {
   virtual Price least_memory(const specs::RegularPlacement& outer) const = 0;
   /// Where no inner choice fits: the memory of one that lacks little.
   virtual Price memory_of_nearest(const specs::RegularPlacement& outer) const { return least_memory(outer); }
+  /// Where no inner choice fits: the memory of the one that lacks least, if that is less than so many bytes;
+  /// `placement` is it from then on.
+  virtual std::optional<Price> memory_of_nearer(const specs::RegularPlacement& /*outer*/,
+                                                std::int64_t /*lacking_bytes*/) const {
+    return std::nullopt;
+  }
   /// The objective of a step of so many seconds; grows with them.
   virtual double objective(double step_seconds, std::int64_t world_size) const = 0;
   /// The best inner choice that was found so far; where none was, the one that `price` is the price of.
@@ -102,6 +108,8 @@ class EstimatorPricer : public Pricer {
   std::optional<Price> easy_price(const specs::RegularPlacement& outer, double enough) const override;
   Price least_memory(const specs::RegularPlacement& outer) const override;
   Price memory_of_nearest(const specs::RegularPlacement& outer) const override;
+  std::optional<Price> memory_of_nearer(const specs::RegularPlacement& outer,
+                                        std::int64_t lacking_bytes) const override;
   double objective(double step_seconds, std::int64_t world_size) const override;
   specs::Placement placement(const specs::RegularPlacement& outer) const override;
   Count members(const specs::RegularPlacement& outer) const override;

@@ -382,12 +382,14 @@ bool StageChain::fits(std::int64_t stage, const StagePart& part) const {
   return bytes.device <= devices.device_bytes && bytes.host_per_node <= devices.host_bytes_per_node;
 }
 
-std::int64_t StageChain::worthwhile_prices() const {
+std::int64_t StageChain::worthwhile_prices(Effort effort) const {
+  if (effort == Effort::bound_alone) return 1;
   // A price simulates that many actions (cost_models/pipeline.h); long pipelines get fewer prices.
-  constexpr double all_actions = 4e6;
+  const bool whole = effort == Effort::whole;
   const double ranks = static_cast<double>(ranks_);
   const double actions = 2 * ranks * std::min(step_pricer_->shape().micro_batches, 5 * ranks);
-  return static_cast<std::int64_t>(std::clamp(all_actions / actions, 16.0, 300.0));
+  return static_cast<std::int64_t>(whole ? std::clamp(4e6 / actions, 16.0, 300.0)
+                                         : std::clamp(1e5 / actions, 4.0, 64.0));
 }
 
 bool StageChain::zero_bubble() const {
@@ -427,7 +429,7 @@ bool recomputes_nowhere(const Partition& partition) {
 }  // namespace
 
 std::optional<Partition> best_cut(StageChain& chain, bool recompute_somewhere, Effort effort, double enough) {
-  const std::int64_t most_prices = effort == Effort::bound_alone ? 1 : chain.worthwhile_prices();
+  const std::int64_t most_prices = chain.worthwhile_prices(effort);
   std::optional<Partition> best = best_partition(chain, most_prices, enough, effort);
   if (!recompute_somewhere || !best || !recomputes_nowhere(*best)) return best;
   // Every choice that is left recomputes in some stage: the best over the stage that does.

@@ -136,7 +136,7 @@ class StageChain final : public PartitionProblem {
 
   cost_models::StagePricer::Bytes memory(std::int64_t stage, const StagePart& part) const;
   /// How many partitions the best one is worth looking at.
-  std::int64_t worthwhile_prices() const;
+  std::int64_t worthwhile_prices(Effort effort) const;
 
  private:
   const cost_models::StagePricer& pricer(std::int64_t stage) const {

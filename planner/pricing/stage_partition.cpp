@@ -20,7 +20,7 @@ class PartitionSearch {
         enough_(enough) {}
 
   std::optional<Partition> run(Effort effort) {
-    const bool whole = effort == Effort::whole;
+    const bool whole = effort != Effort::bound_alone;
     const PartitionThresholds::Least rough = thresholds_.least(whole ? fine : coarse);
     if (rough.ends.empty()) return std::nullopt;
     best_.parts = thresholds_.parts_of(rough.ends);

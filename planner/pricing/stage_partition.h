@@ -39,6 +39,7 @@ bool any_partition_within(const PartitionProblem& problem, double seconds);
 /// How far to look for the best cut.
 enum class Effort : std::uint8_t {
   bound_alone,  ///< a cut whose bound is hardly above the least, whatever its price
+  some,         ///< and a few of the cuts around it
   whole,        ///< and cuts around it, and those that its bound leaves
 };
 

@@ -62,7 +62,7 @@ class Search {
     result_.method = branch_and_bound_method;
     result_.regions = mesh_regions();
     std::erase_if(result_.regions, [](const Region& region) { return region.candidates == 0; });
-    choose_best(incumbents_.best_of_meshes(), result_);
+    choose_best(best_of_meshes(), result_);
     result_.best_infeasible = treatments_.best_infeasible();
     sum_up();
     if (!result_.best && result_.complete)
@@ -71,6 +71,22 @@ class Search {
   }
 
  private:
+  /// What was found by a first look at its cuts is looked at again where it leads.
+  std::vector<PricedCandidate> best_of_meshes() const {
+    std::vector<PricedCandidate> candidates = incumbents_.best_of_meshes();
+    std::stable_sort(
+        candidates.begin(), candidates.end(),
+        [](const PricedCandidate& a, const PricedCandidate& b) { return is_better(a.price, b.price); });
+    if (candidates.size() > most_runners_up + 1) candidates.resize(most_runners_up + 1);
+    for (PricedCandidate& candidate : candidates) {
+      if (stopped() || pricer_.members(candidate.placement) == 1) continue;
+      const auto found = pricer_.solve(candidate.placement, candidate.price.objective, Effort::some).price;
+      if (found && !excess_of(*found, pricer_).constraint && is_better(*found, candidate.price))
+        candidate.price = *found;
+    }
+    return candidates;
+  }
+
   bool stopped() const { return stop_ != nullptr && stop_->load(std::memory_order_relaxed); }
 
   /// Orders of one mesh compete for one place among the plans.

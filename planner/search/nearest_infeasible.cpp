@@ -94,9 +94,12 @@ class NearestSearch {
 
   Price look_at_point(const specs::RegularPlacement& point) {
     const Price price = pricer_.memory_of_nearest(point);
-    const std::int64_t bytes = excess_of(price, pricer_).bytes;
-    if (!nearest_ || bytes < excess_bytes()) nearest_ = {point, price};
-    return price;
+    const Excess excess = excess_of(price, pricer_);
+    if (excess.constraint && (!nearest_ || excess.bytes < excess_bytes())) nearest_ = {point, price};
+    constexpr std::int64_t any_bytes = std::int64_t{1} << 50;
+    if (const auto nearer = pricer_.memory_of_nearer(point, nearest_ ? excess_bytes() : any_bytes))
+      nearest_ = {point, *nearer};
+    return pricer_.least_memory(point);
   }
 
   const Space& space_;
@@ -120,7 +123,9 @@ std::optional<PricedCandidate> nearest_infeasible(const specs::Experiment& exper
     search.look_at(*mesh);
   }
   std::optional<PricedCandidate> nearest = search.nearest();
-  if (nearest) nearest->price = pricer.price(nearest->placement);
+  if (!nearest) return nearest;
+  nearest->price = pricer.price_of_choice(nearest->placement, pricer.placement(nearest->placement));
+  if (!excess_of(nearest->price, pricer).constraint) nearest->price = pricer.price(nearest->placement);
   return nearest;
 }
 
