@@ -30,7 +30,9 @@ std::optional<PricedCandidate> best_of(const specs::Experiment& experiment) {
   if (!stack) return std::nullopt;
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);
-  return branch_and_bound(experiment, space, estimator, *make_pricer(experiment, *stack, estimator)).best;
+  return branch_and_bound(experiment, space, estimator, *make_pricer(experiment, *stack, estimator), nullptr,
+                          WhereNothingFits::says_no_more)
+      .best;
 }
 
 void add(std::vector<Remedy>& remedies, std::string change, std::string setting,

@@ -58,7 +58,8 @@ class InnerChoices {
     bool host = true;
   };
   Fits any_fits(const specs::RegularPlacement& outer) const;
-  /// Of free cuts where none fits: the choice that lacks the least memory, if that is less than so many bytes.
+  /// Of free cuts where none fits: the choice that lacks the least memory, if that is less than so many
+  /// bytes.
   std::optional<InnerChoice> nearest(const specs::RegularPlacement& outer, std::int64_t lacking_bytes) const;
 
   /// No choice takes less, whatever memory it needs: all micro-batches' work, shared evenly by the ranks, and

@@ -55,7 +55,8 @@ double step_of_new_optimum(const specs::Experiment& experiment, double otherwise
   const cost_models::Estimator estimator(experiment);
   const Space space(experiment, *stack);
   const SearchResult result =
-      branch_and_bound(experiment, space, estimator, *make_pricer(experiment, *stack, estimator));
+      branch_and_bound(experiment, space, estimator, *make_pricer(experiment, *stack, estimator), nullptr,
+                       WhereNothingFits::says_no_more);
   return result.best ? std::min(otherwise, result.best->price.step_seconds) : otherwise;
 }
 

@@ -65,8 +65,6 @@ class Search {
     choose_best(best_of_meshes(), result_);
     result_.best_infeasible = treatments_.best_infeasible();
     sum_up();
-    if (!result_.best && result_.complete)
-      result_.nearest_infeasible = nearest_infeasible(experiment_, space_, estimator_, pricer_);
     return std::move(result_);
   }
 
@@ -310,8 +308,11 @@ class Search {
 
 SearchResult branch_and_bound(const specs::Experiment& experiment, const Space& space,
                               const cost_models::Estimator& estimator, const Pricer& pricer,
-                              const std::atomic<bool>* stop) {
-  return Search(experiment, space, estimator, pricer, stop).run();
+                              const std::atomic<bool>* stop, WhereNothingFits where_nothing_fits) {
+  SearchResult result = Search(experiment, space, estimator, pricer, stop).run();
+  if (where_nothing_fits == WhereNothingFits::names_the_nearest && !result.best && result.complete)
+    result.nearest_infeasible = nearest_infeasible(experiment, space, estimator, pricer);
+  return result;
 }
 
 }  // namespace planner

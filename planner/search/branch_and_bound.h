@@ -36,9 +36,13 @@ namespace planner {
 
 inline constexpr std::string_view branch_and_bound_method = "branch-and-bound";
 
+/// Whether a search that finds nothing looks for what lacks least memory.
+enum class WhereNothingFits { names_the_nearest, says_no_more };
+
 /// Stops between regions once `*stop` is true; what is not settled then is bounded by what was known.
 SearchResult branch_and_bound(const specs::Experiment& experiment, const Space& space,
                               const cost_models::Estimator& estimator, const Pricer& pricer,
-                              const std::atomic<bool>* stop = nullptr);
+                              const std::atomic<bool>* stop = nullptr,
+                              WhereNothingFits where_nothing_fits = WhereNothingFits::names_the_nearest);
 
 }  // namespace planner

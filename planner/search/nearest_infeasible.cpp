@@ -26,6 +26,14 @@ class NearestSearch {
       }
   }
 
+  /// By cuts of their own where those are free: what the even ones lack leaves few that are worth the search.
+  void look_at_cuts() {
+    constexpr std::int64_t any_bytes = std::int64_t{1} << 50;
+    for (const specs::RegularPlacement& point : looked_at_)
+      if (const auto nearer = pricer_.memory_of_nearer(point, nearest_ ? excess_bytes() : any_bytes))
+        nearest_ = {point, *nearer};
+  }
+
   const std::optional<PricedCandidate>& nearest() const { return nearest_; }
   std::int64_t excess_bytes() const { return excess_of(nearest_->price, pricer_).bytes; }
 
@@ -93,18 +101,17 @@ class NearestSearch {
   }
 
   Price look_at_point(const specs::RegularPlacement& point) {
+    looked_at_.push_back(point);
     const Price price = pricer_.memory_of_nearest(point);
     const Excess excess = excess_of(price, pricer_);
     if (excess.constraint && (!nearest_ || excess.bytes < excess_bytes())) nearest_ = {point, price};
-    constexpr std::int64_t any_bytes = std::int64_t{1} << 50;
-    if (const auto nearer = pricer_.memory_of_nearer(point, nearest_ ? excess_bytes() : any_bytes))
-      nearest_ = {point, *nearer};
     return pricer_.least_memory(point);
   }
 
   const Space& space_;
   const Pricer& pricer_;
   std::optional<PricedCandidate> nearest_;
+  std::vector<specs::RegularPlacement> looked_at_;
 };
 
 }  // namespace
@@ -122,6 +129,7 @@ std::optional<PricedCandidate> nearest_infeasible(const specs::Experiment& exper
     if (search.nearest() && needed - pricer.usable_device_bytes() >= search.excess_bytes()) break;
     search.look_at(*mesh);
   }
+  search.look_at_cuts();
   std::optional<PricedCandidate> nearest = search.nearest();
   if (!nearest) return nearest;
   nearest->price = pricer.price_of_choice(nearest->placement, pricer.placement(nearest->placement));
