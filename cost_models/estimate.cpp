@@ -485,6 +485,7 @@ JobFigures Estimator::job_figures(double step_seconds, std::int64_t world_size) 
   double nodes = std::ceil(devices / static_cast<double>(node.devices));
   double dollars_per_hour = nodes * node.price_per_hour_dollars;
   double watts = devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts;
+  bool all_priced = true;
   if (state_->inputs.size() > 1) {  // all in use
     nodes = dollars_per_hour = watts = 0;
     for (std::size_t index = 0; index < state_->inputs.size(); ++index) {
@@ -492,13 +493,15 @@ JobFigures Estimator::job_figures(double step_seconds, std::int64_t world_size) 
       const double of_group = static_cast<double>(group.nodes);
       nodes += of_group;
       dollars_per_hour += of_group * group.node.price_per_hour_dollars;
+      all_priced = all_priced && group.node.price_per_hour_dollars > 0;
       watts += static_cast<double>(group.devices()) * group.node.device.power_watts *
                    state_->inputs[index].power_fraction +
                of_group * group.node.power_watts;
     }
   }
   JobFigures figures;
-  figures.cost_per_step_dollars = dollars_per_hour * step_seconds / 3600;
+  // The price of some nodes alone would be no cost of the job.
+  figures.cost_per_step_dollars = all_priced ? dollars_per_hour * step_seconds / 3600 : 0;
   figures.energy_per_step_joules = watts * step_seconds;
   add_goodput(inputs, state_->parameters, nodes, step_seconds, figures);
   return figures;

@@ -1,6 +1,7 @@
 #include "cost_models/stage_cost.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -93,6 +94,10 @@ double owner_sum_seconds(const CostInputs& inputs, double elements, double repli
 }
 
 }  // namespace
+
+bool reduces_every_micro_batch(const ShardKey& shards) {
+  return shards.zero.stage >= 3 || (shards.zero.stage == 2 && shards.pipeline <= 1);
+}
 
 double ShardKey::dense_shards(double devices_per_node) const {
   return shards_within(data * context, zero, data_stride(*this), devices_per_node);
@@ -208,6 +213,45 @@ void add_ends(const LayerCosts& costs, const UnitCounts& counts, StageSeconds& s
   }
 }
 
+/// Parameters that are gathered and reduced together, `groups` collectives for all of them.
+struct ShardedUnits {
+  double elements = 0;  ///< on a rank, gathered
+  double groups = 0;
+  double replicas = 1;
+  double ranks = 1;  ///< that share each of them out
+  RankGroup group;
+  double seconds(Collective kind, double bytes_per_element, const LinkRates& links) const {
+    if (groups == 0) return 0;
+    return groups * collective_seconds(kind, bytes_per_element * elements / groups, group, links).total();
+  }
+  /// What their transfer takes of the compute beside it.
+  double inside_node_seconds(double bytes_per_element, const LinkRates& links) const {
+    if (groups == 0) return 0;
+    const RankGroup one_domain{.ranks = ranks, .ranks_per_domain = ranks};
+    return collective_seconds(Collective::all_gather, bytes_per_element * elements, one_domain, links)
+        .transfer;
+  }
+};
+
+/// Dense parameters, one collective a layer (or a half where the stage holds no more of it) and one a table;
+/// and the routed experts of each mixture, which other ranks hold.
+std::array<ShardedUnits, 2> sharded_units(const CostInputs& inputs, const UnitCounts& counts,
+                                          const RankParameters& parameters, const ShardKey& shards) {
+  const double domain = inputs.links.data.domain_devices;
+  ShardedUnits dense{.elements = static_cast<double>(parameters.dense),
+                     .groups = std::max(counts.attentions(), counts.feed_forwards() + counts.mixtures()) +
+                               (counts.embedding ? 1 : 0) + (counts.output ? 1 : 0),
+                     .replicas = shards.data * shards.context,
+                     .ranks = shards.dense_shards(inputs.devices_per_node)};
+  dense.group = replica_group(dense.ranks, shards, domain);
+  ShardedUnits experts{.elements = static_cast<double>(parameters.expert),
+                       .groups = parameters.expert > 0 ? counts.mixtures() : 0,
+                       .replicas = shards.expert_data(),
+                       .ranks = shards.expert_shards(inputs.devices_per_node)};
+  experts.group = rank_group(experts.ranks, shards.expert * shards.expert_tensor, domain);
+  return {dense, experts};
+}
+
 }  // namespace
 
 StageSeconds unit_seconds(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
@@ -223,36 +267,32 @@ StageSeconds stage_seconds(const CostInputs& inputs, const LayerCosts& costs, co
   // The tables run beside the gathers of the layers, and their own travel beside those.
   StageSeconds seconds = layer_seconds(inputs, costs, counts, shards, terms);
   add_ends(costs, counts, seconds, terms);
-  if (shards.zero.stage >= 2) {
-    const double ranks = shards.dense_shards(inputs.devices_per_node);
-    // One collective a layer, or a half where the stage holds no more of it, and one a table.
-    const double groups = std::max(counts.attentions(), counts.feed_forwards() + counts.mixtures()) +
-                          (counts.embedding ? 1 : 0) + (counts.output ? 1 : 0);
-    const double elements =
-        static_cast<double>(stage_parameters(costs, counts, inputs.model.tied_embeddings).dense);
-    const RankGroup group = replica_group(ranks, shards, inputs.links.data.domain_devices);
-    const auto per_layer = [&](Collective kind, double bytes) {
-      if (groups == 0) return 0.0;
-      return groups * collective_seconds(kind, bytes / groups, group, inputs.links.data).total();
+  if (reduces_every_micro_batch(shards)) {
+    const std::array<ShardedUnits, 2> kinds =
+        sharded_units(inputs, counts, stage_parameters(costs, counts, inputs.model.tied_embeddings), shards);
+    const auto travelling = [&](Collective kind, double bytes_per_element) {
+      double sum = 0;
+      for (const ShardedUnits& units : kinds)
+        sum += units.seconds(kind, bytes_per_element, inputs.links.data);
+      return sum;
     };
     const double reduced_bytes = inputs.reduction_bytes;
-    const auto inside_node = [&](double bytes) {
-      const RankGroup one_domain{.ranks = ranks, .ranks_per_domain = ranks};
-      return groups == 0
-                 ? 0.0
-                 : collective_seconds(Collective::all_gather, bytes, one_domain, inputs.links.data).transfer;
+    const auto inside_node = [&](double bytes_per_element) {
+      double sum = 0;
+      for (const ShardedUnits& units : kinds)
+        sum += units.inside_node_seconds(bytes_per_element, inputs.links.data);
+      return sum;
     };
-    const double reduce = per_layer(Collective::reduce_scatter, reduced_bytes * elements) +
-                          owner_sum_seconds(inputs, elements, shards.data * shards.context, ranks, shards);
-    const double gather =
-        sharded_parameters ? per_layer(Collective::all_gather, inputs.element_bytes * elements) : 0;
+    double reduce = travelling(Collective::reduce_scatter, reduced_bytes);
+    for (const ShardedUnits& units : kinds)
+      reduce += owner_sum_seconds(inputs, units.elements, units.replicas, units.ranks, shards);
+    const double gathered_bytes = sharded_parameters ? inputs.element_bytes : 0;
+    const double gather = sharded_parameters ? travelling(Collective::all_gather, gathered_bytes) : 0;
     const double interference = inputs.exposed.gather_interference;
-    const double gathered_bytes = sharded_parameters ? inputs.element_bytes * elements : 0;
     // Where nothing is prefetched, the whole transfer stands in the way, not only its part inside the node.
     const bool prefetched = inputs.profile.prefetches_gathers;
     const double gather_interferes = prefetched ? inside_node(gathered_bytes) : gather;
-    const double both_interfere =
-        prefetched ? inside_node(gathered_bytes + reduced_bytes * elements) : gather + reduce;
+    const double both_interfere = prefetched ? inside_node(gathered_bytes + reduced_bytes) : gather + reduce;
     const double forward = overlapped(seconds.forward, gather, gather_interferes, interference);
     const double backward = overlapped(seconds.backward, gather + reduce, both_interfere, interference);
     if (terms != nullptr) {
@@ -366,9 +406,8 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
     const double gathers = messages(dense * inputs.element_bytes, shards.gather_bucket_bytes);
     const double bucket_latency =
         ranks > 1 ? network_steps_seconds(group, links) + links.link_step_seconds * ranks : 0;
-    const bool reduced_in_backward = shards.zero.stage == 2;
     const double gradient_ways = shards.zero.stage == 0 ? 2 : 1;
-    if (!reduced_in_backward)
+    if (!reduces_every_micro_batch(shards))
       seconds.gradient_reduction =
           inputs.exposed.data *
           (gradient_ways * one_way(inputs.reduction_bytes) + reductions * bucket_latency) /
@@ -377,15 +416,13 @@ StepEndSeconds step_end_seconds(const CostInputs& inputs, const RankParameters& 
       seconds.parameter_gather =
           inputs.exposed.data * (one_way(inputs.element_bytes) + gathers * bucket_latency);
   }
-  // Layers under ZeRO-2 and 3 sum theirs during the backward pass.
-  if (shards.zero.stage == 1)
+  // Where each micro-batch is reduced, the owners of a shard sum theirs then, too.
+  if (shards.zero.stage >= 1 && !reduces_every_micro_batch(shards))
     seconds.gradient_reduction +=
-        inputs.exposed.data * owner_sum_seconds(inputs, dense, shards.data * shards.context,
-                                                shards.dense_shards(inputs.devices_per_node), shards);
-  if (shards.zero.stage >= 1)
-    seconds.gradient_reduction +=
-        inputs.exposed.data * owner_sum_seconds(inputs, expert, shards.expert_data(),
-                                                shards.expert_shards(inputs.devices_per_node), shards);
+        inputs.exposed.data * (owner_sum_seconds(inputs, dense, shards.data * shards.context,
+                                                 shards.dense_shards(inputs.devices_per_node), shards) +
+                               owner_sum_seconds(inputs, expert, shards.expert_data(),
+                                                 shards.expert_shards(inputs.devices_per_node), shards));
   const double owned = dense / shards.dense_shards(inputs.devices_per_node) +
                        expert / shards.expert_shards(inputs.devices_per_node);
   constexpr double bytes_per_parameter = 4;

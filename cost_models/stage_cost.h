@@ -72,6 +72,10 @@ struct ShardKey {
   double expert_data() const { return tensor * context * data / (expert * expert_tensor); }
 };
 
+/// Gradients are reduced after each micro-batch; else once a step. Beside a pipeline those of ZeRO-2 stay
+/// whole until the last.
+bool reduces_every_micro_batch(const ShardKey& shards);
+
 /// Seconds of a step that a stage adds after its last backward pass.
 struct StepEndSeconds {
   double gradient_reduction = 0;  ///< exposed

@@ -113,7 +113,7 @@ StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement
       step_pricer_(slowest_transfers(kinds_)),
       halves_(pieces.inside_layers()),
       alike_(kinds_.size() == 1),
-      gathers_(outer.zero.stage >= 2),
+      gathers_(cost_models::reduces_every_micro_batch(cost_models::shard_key(outer))),
       unlimited_(std::all_of(devices_.begin(), devices_.end(),
                              [](const StageDevices& each) {
                                return each.device_bytes == StageDevices::unlimited &&

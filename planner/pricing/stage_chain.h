@@ -182,7 +182,7 @@ class StageChain final : public PartitionProblem {
   std::vector<double> way_;  ///< transfers from the first rank to each
   const bool halves_;        ///< whether cuts fall inside layers
   const bool alike_;         ///< all devices
-  const bool gathers_;       ///< ZeRO-2 and 3 move layers meanwhile: a stage takes longer than its units
+  const bool gathers_;       ///< ZeRO-3 (2) moves layers meanwhile: a stage takes longer than its units
   const bool unlimited_;     ///< in memory
   std::int64_t recomputing_ = -1;
   double least_repeated_ = 0;

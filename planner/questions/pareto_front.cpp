@@ -5,12 +5,20 @@
 namespace planner {
 namespace {
 
+/// −1, 0 or 1; a cost that is not known is neither more nor less than another.
+int compare_costs(const ParetoPoint& a, const ParetoPoint& b) {
+  if (a.cost_per_step_dollars <= 0 || b.cost_per_step_dollars <= 0) return 0;
+  return a.cost_per_step_dollars < b.cost_per_step_dollars
+             ? -1
+             : a.cost_per_step_dollars > b.cost_per_step_dollars;
+}
+
 bool dominates(const ParetoPoint& a, const ParetoPoint& b) {
-  const bool no_worse = a.step_seconds <= b.step_seconds &&
-                        a.cost_per_step_dollars <= b.cost_per_step_dollars &&
-                        a.peak_device_bytes <= b.peak_device_bytes;
-  const bool better = a.step_seconds < b.step_seconds || a.cost_per_step_dollars < b.cost_per_step_dollars ||
-                      a.peak_device_bytes < b.peak_device_bytes;
+  const int cost = compare_costs(a, b);
+  const bool no_worse =
+      a.step_seconds <= b.step_seconds && cost <= 0 && a.peak_device_bytes <= b.peak_device_bytes;
+  const bool better =
+      a.step_seconds < b.step_seconds || cost < 0 || a.peak_device_bytes < b.peak_device_bytes;
   return no_worse && better;
 }
 

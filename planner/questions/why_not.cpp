@@ -94,7 +94,9 @@ specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<
   return diagnostics;
 }
 
-specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& question) {
+namespace {
+
+specs::Result<WhyNot> answer_to(const specs::Experiment& question, const specs::Plan& plan) {
   specs::Result<WhyNot> result;
   result.diagnostics = unplannable(question);
   const specs::Result<specs::StackSpec> stack = specs::stack_of(question.training);
@@ -134,6 +136,18 @@ specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& 
     answer.verdict = candidate.price.objective > plan.objective ? Verdict::worse : Verdict::equal;
   }
   return result;
+}
+
+}  // namespace
+
+specs::Result<WhyNot> why_not(const specs::Plan& plan, const std::optional<specs::Experiment>& kept,
+                              const specs::Experiment& free) {
+  if (kept && kept->search != free.search) {
+    specs::Result<WhyNot> answer = answer_to(*kept, plan);
+    if (answer && answer->verdict != Verdict::illegal && answer->verdict != Verdict::does_not_fit)
+      return answer;
+  }
+  return answer_to(free, plan);
 }
 
 }  // namespace planner

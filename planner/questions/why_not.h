@@ -16,7 +16,7 @@ enum class Verdict : std::uint8_t {
   does_not_fit,        ///< memory excludes it
   excluded_by_search,  ///< legal and it fits, but the plan's own [search] leaves it out
   worse,
-  equal,   ///< as good; the plan needs less memory or comes first
+  equal,   ///< as good; the plan keeps less on hosts, needs less memory or comes first
   chosen,  ///< it is the plan
 };
 
@@ -32,8 +32,10 @@ struct WhyNot {
 /// the legal values.
 specs::Diagnostics impossible_values(const specs::Plan& plan, const std::vector<std::string>& settings);
 
-/// `question` is the plan's experiment with [search] replaced by what was asked; dimensions that it leaves
-/// free are chosen at their best.
-specs::Result<WhyNot> why_not(const specs::Plan& plan, const specs::Experiment& question);
+/// `free` is the plan's experiment with [search] replaced by what was asked, `kept` the same with what was
+/// asked on top of the plan's [search]. Dimensions that a question leaves free are chosen at their best:
+/// within the plan's [search] where it has a placement that fits, else outside.
+specs::Result<WhyNot> why_not(const specs::Plan& plan, const std::optional<specs::Experiment>& kept,
+                              const specs::Experiment& free);
 
 }  // namespace planner

@@ -69,7 +69,7 @@ std::string verdict_words(const WhyNot& answer, const specs::Plan& plan) {
     case Verdict::worse:
       return "it is legal and fits: " + describe_trade(plan.prediction, *answer.cost);
     case Verdict::equal:
-      return "it is as good; the plan needs no more memory and comes first";
+      return "it is as good; of equals the plan keeps the least on hosts, then on devices, or comes first";
     case Verdict::chosen:
       return "it is the plan";
   }

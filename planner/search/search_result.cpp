@@ -6,6 +6,8 @@ namespace planner {
 
 bool is_better(const Price& price, const Price& than) {
   if (price.objective != than.objective) return price.objective < than.objective;
+  if (price.peak_host_bytes_per_node != than.peak_host_bytes_per_node)
+    return price.peak_host_bytes_per_node < than.peak_host_bytes_per_node;
   return price.peak_device_bytes < than.peak_device_bytes;
 }
 

@@ -16,6 +16,8 @@ specs::Schedule lowered_schedule(const specs::Placement& placement, std::int64_t
   specs::LoweringOptions options;
   for (const specs::PipelineStage& stage : placement.stages)
     options.zero_stage = std::max(options.zero_stage, stage.zero.stage);
+  // Its gradients stay whole until the last micro-batch.
+  if (placement.pipeline_ranks() > 1 && options.zero_stage == 2) options.zero_stage = 1;
   return specs::lower(compute, options);
 }
 

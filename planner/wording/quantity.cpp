@@ -81,6 +81,8 @@ std::string format_dollars(double dollars) {
 
 std::string format_joules(double joules) {
   constexpr double kilowatt_hour = 3.6e6;
+  if (std::abs(joules) < 0.0995 * kilowatt_hour)
+    return scaled(joules, std::array<Scale, 2>{{{1e-3 * kilowatt_hour, "Wh"}, {1, "J"}}});
   return scaled(joules,
                 std::array<Scale, 3>{
                     {{1e6 * kilowatt_hour, "GWh"}, {1e3 * kilowatt_hour, "MWh"}, {kilowatt_hour, "kWh"}}});

@@ -238,6 +238,23 @@ void check_stack(const Experiment& experiment, CheckReport& report) {
   check_zero_with_pipeline(experiment, *stack, report);
 }
 
+/// What is minimised must be known of every kind of node: of an unknown price all placements cost the same.
+void check_objective(const Experiment& experiment, CheckReport& report) {
+  const Objective objective = experiment.search.objective;
+  for (const ClusterGroup& group : experiment.cluster.groups) {
+    const NodeSpec& node = group.node;
+    if (objective == Objective::cost && node.price_per_hour_dollars <= 0)
+      report.error({"search.objective", "cluster.node", "cluster.group"},
+                   fmt::format("search.objective \"cost\": node \"{}\" has no price_per_hour", node.name),
+                   "give it, or another objective");
+    if (objective == Objective::energy && node.power_watts + node.device.power_watts <= 0)
+      report.error(
+          {"search.objective", "cluster.node", "cluster.group"},
+          fmt::format("search.objective \"energy\": node \"{}\" and its devices have no power", node.name),
+          "give it, or another objective");
+  }
+}
+
 }  // namespace
 
 void check_search(const Experiment& experiment, CheckReport& report) {
@@ -246,6 +263,7 @@ void check_search(const Experiment& experiment, CheckReport& report) {
   check_batch(experiment, report);
   check_sizes(experiment, report);
   check_stack(experiment, report);
+  check_objective(experiment, report);
   std::int64_t nodes = 0;
   for (const ClusterGroup& group : experiment.cluster.groups) nodes += group.nodes;
   if (experiment.search.idle_nodes >= nodes && experiment.search.idle_nodes > 0)

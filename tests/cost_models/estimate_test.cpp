@@ -16,6 +16,7 @@ using testing::deepseek_v3;
 using testing::experiment;
 using testing::gpt;
 using testing::llama;
+using testing::mixtral_8x7b;
 
 template <class Value>
 Value pick(std::mt19937& random, std::initializer_list<Value> values) {
@@ -304,6 +305,63 @@ TEST(NetworkLevels, AnOversubscribedLevelSlowsWhatCrossesItAlone) {
   EXPECT_EQ(tapered.quick(placement).step_seconds, flat.quick(placement).step_seconds);
   placement.data = 16;
   EXPECT_GT(tapered.quick(placement).step_seconds, 1.02 * flat.quick(placement).step_seconds);
+}
+
+// A node of 8 receives 7/8 of 47 billion parameters in 16 bits for each pass over 25 Gbit/s, the routed
+// experts among them: 26 s, twice.
+TEST(Estimate, FullShardingGathersTheRoutedExpertsToo) {
+  specs::Experiment run = experiment(mixtral_8x7b(), 8, 64, 1024, "deepspeed");
+  run.cluster.network.node_bytes_per_second = 3.125e9;
+  specs::RegularPlacement placement;
+  placement.data = 64;
+  placement.zero.stage = 3;
+  const double node_seconds = 2 * 46'702'792'704.0 * 7 / 8 / 3.125e9;
+  EXPECT_GT(Estimator(run).quick(placement).step_seconds, 2 * node_seconds);
+}
+
+// Beside a pipeline FSDP2 keeps gradients whole until the last micro-batch: more micro-batches reduce no
+// more.
+TEST(Estimate, GradientsOfZeroTwoBesideAPipelineTravelOnceAStep) {
+  specs::Experiment run = experiment(llama(32, 4096, 32, 32, 11008, 32000), 2, 256, 1024, "torchtitan");
+  specs::RegularPlacement placement;
+  placement.pipeline = 2;
+  placement.data = 8;
+  placement.zero.stage = 2;
+  const auto reduction = [&](std::int64_t accumulation) {
+    placement.accumulation = accumulation;
+    for (const specs::TimeEntry& entry :
+         Estimator(run).estimate(specs::regular_placement(placement, 32)).time)
+      if (entry.term == specs::TimeTerm::gradient_reduction) return entry.busy_seconds;
+    return 0.0;
+  };
+  EXPECT_GT(reduction(8), 0);
+  EXPECT_NEAR(reduction(32), reduction(8), 1e-9);
+}
+
+// 32 priced and 32 unpriced devices cost no one knows how much, and surely not what the first half does.
+TEST(JobFigures, OfNodesOfWhichOnlySomeHaveAPriceHaveNoCost) {
+  specs::Experiment run = experiment(llama(32, 4096, 32, 32, 11008, 32000), 2, 64, 4096);
+  run.cluster.groups.push_back(run.cluster.groups.front());
+  run.cluster.groups.front().node.price_per_hour_dollars = 10;
+  EXPECT_EQ(Estimator(run).job_figures(1, 32).cost_per_step_dollars, 0);
+  run.cluster.groups.back().node.price_per_hour_dollars = 20;
+  EXPECT_NEAR(Estimator(run).job_figures(3600, 32).cost_per_step_dollars, 2 * 10 + 2 * 20, 1e-9);
+}
+
+TEST(JobFigures, TheWholeRunIsWallTimeWithFailuresAndCheckpointsPaidFor) {
+  specs::Experiment run = experiment(llama(32, 4096, 32, 32, 11008, 32000), 1, 64, 4096);
+  run.training.tokens = 64.0 * 4096 * 1000;
+  run.cluster.groups.front().node.price_per_hour_dollars = 10;
+  run.cluster.failures_per_node_hour = 0.1;
+  run.cluster.restart_seconds = 3600;
+  run.cluster.storage.write_bytes_per_second = 1e9;
+  specs::RegularPlacement placement;
+  placement.tensor = 8;
+  const auto cost = Estimator(run).estimate(specs::regular_placement(placement, 32));
+  ASSERT_LT(cost.goodput_fraction, 0.91);
+  EXPECT_NEAR(cost.run_seconds, 1000 * cost.step_seconds / cost.goodput_fraction, 1e-6 * cost.run_seconds);
+  EXPECT_NEAR(cost.run_device_hours, 8 * cost.run_seconds / 3600, 1e-6 * cost.run_device_hours);
+  EXPECT_NEAR(cost.run_cost_dollars, 10 * cost.run_seconds / 3600, 1e-6 * cost.run_cost_dollars);
 }
 
 }  // namespace

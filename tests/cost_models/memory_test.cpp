@@ -187,5 +187,119 @@ TEST(Memory, OffloadedOptimizerLivesOnTheHostWithItsPinnedBuffers) {
   EXPECT_GT(offloaded.step_seconds, resident.step_seconds);
 }
 
+// FSDP2 on 8 devices. ZeRO-3 keeps 16/8 bytes a parameter between the steps; ZeRO-2 (reshard_after_forward
+// off) the same, and all parameters in bf16 from the forward to the backward pass.
+TEST(Memory, Fsdp2ShardsEverythingFromTheSecondStageOnAndKeepsTheGatheredParametersThere) {
+  const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
+  for (const char* stack : {"fsdp2", "torchtitan", "composer-fsdp", "fms-fsdp"}) {
+    SCOPED_TRACE(stack);
+    const Estimator estimator(experiment(model, 1, 8, 4096, stack));
+    specs::RegularPlacement placement;
+    placement.data = 8;
+    for (const std::int64_t stage : {2, 3}) {
+      placement.zero.stage = stage;
+      const auto cost = estimator.estimate(specs::regular_placement(placement, model.layers));
+      EXPECT_NEAR(device_bytes(cost, model_states) / 6'738'415'616, 16.0 / 8, 0.001);
+      if (stage == 2) {
+        EXPECT_NEAR(device_bytes(cost, {MemoryClass::gathered_parameters}) / 6'738'415'616, 2, 0.001);
+      }
+    }
+  }
+}
+
+// Under a pipeline bf16 parameters stay gathered and fp32 gradients whole until the last micro-batch; what
+// the optimizer works on is sharded.
+TEST(Memory, Fsdp2ShardsTheOptimizerStatesOfAPipelineStage) {
+  const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
+  const Estimator estimator(experiment(model, 2, 64, 4096, "torchtitan"));
+  specs::RegularPlacement placement;
+  placement.data = 8;
+  placement.pipeline = 2;
+  placement.accumulation = 8;
+  placement.zero.stage = 2;
+  const auto cost = estimator.estimate(specs::regular_placement(placement, model.layers));
+  const double parameters = 16 * 202'383'360.0 + 32000 * 4096;
+  EXPECT_NEAR(device_bytes(cost, model_states) / parameters, 16.0 / 8, 0.001);
+  EXPECT_NEAR(device_bytes(cost, {MemoryClass::gathered_parameters}) / parameters, 2, 0.001);
+  EXPECT_NEAR(device_bytes(cost, {MemoryClass::communication_buckets}) / parameters, 4, 0.001);
+}
+
+// 64 devices hold 47 billion parameters in 16 bytes each, with experts spread over 8 ranks or over none.
+TEST(Memory, FullyShardedExpertsOfAllRanksAreTheWholeModel) {
+  const specs::ModelSpec model = testing::mixtral_8x7b();
+  for (const char* stack : {"torchtitan", "deepspeed"}) {
+    SCOPED_TRACE(stack);
+    const Estimator estimator(experiment(model, 8, 64, 4096, stack));
+    for (const std::int64_t expert : {1, 8}) {
+      specs::RegularPlacement placement;
+      placement.data = 64;
+      placement.expert = expert;
+      placement.zero.stage = 3;
+      const auto cost = estimator.estimate(specs::regular_placement(placement, model.layers));
+      EXPECT_NEAR(64 * device_bytes(cost, model_states) / 46'702'792'704, 16, 0.01) << expert;
+    }
+  }
+}
+
+// Two experts of a token keep twice what one dense FFN of their width does.
+TEST(Memory, UnfusedMixturesKeepWhatTheirRoutedTokensPass) {
+  specs::ModelSpec mixture = testing::mixtral_8x7b();
+  specs::ModelSpec dense = mixture;
+  dense.mixture.reset();
+  const auto activations = [](const specs::ModelSpec& model, const char* stack) {
+    specs::RegularPlacement placement;
+    placement.data = 8;
+    placement.zero.stage = 3;
+    return device_bytes(Estimator(experiment(model, 1, 8, 4096, stack))
+                            .estimate(specs::regular_placement(placement, model.layers)),
+                        {MemoryClass::activations});
+  };
+  for (const char* stack : {"torchtitan", "deepspeed"}) {
+    const double second_expert = 32.0 * 4096 * (3 * 2 * 14336 + 2 * 2 * 4096);
+    EXPECT_NEAR(activations(mixture, stack) - activations(dense, stack), second_expert, 0.02 * second_expert)
+        << stack;
+  }
+}
+
+// ZeRO-3 has 16 bytes a parameter to share out: weights and gradients in 16 bits, master weights, two
+// moments.
+TEST(Memory, DeepSpeedKeepsItsPartOfTheGradientsUnlessTheOptimizerIsOffloaded) {
+  const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
+  const Estimator estimator(experiment(model, 1, 8, 4096, "deepspeed"));
+  specs::RegularPlacement placement;
+  placement.data = 8;
+  placement.zero.stage = 3;
+  const auto states = [&] {
+    return device_bytes(estimator.estimate(specs::regular_placement(placement, model.layers)), model_states) /
+           6'738'415'616;
+  };
+  EXPECT_NEAR(states(), 16.0 / 8, 0.001);
+  placement.offload.optimizer = {specs::OffloadDevice::cpu, 4};
+  EXPECT_NEAR(states(), (2 + 14.0 / 2) / 8, 0.001);
+  placement.offload.optimizer.eighths = 8;
+  EXPECT_NEAR(states(), 2.0 / 8, 0.001);
+}
+
+// 1F1B: rank i of p has p - i micro-batches in flight, whichever stack runs it; the last alone has logits.
+TEST(Memory, APipelineOfDeepSpeedHasAsManyMicroBatchesInFlightAsRanksFollow) {
+  const specs::ModelSpec model = llama(32, 4096, 32, 32, 11008, 32000);
+  const Estimator estimator(experiment(model, 1, 8, 4096, "deepspeed"));
+  specs::RegularPlacement placement;
+  placement.pipeline = 4;
+  placement.accumulation = 8;
+  for (const auto& [recomputation, kept] :
+       {std::pair{specs::Recomputation::none, MemoryClass::activations},
+        {specs::Recomputation::full, MemoryClass::recomputation_checkpoints}}) {
+    placement.recomputation = recomputation;
+    const auto cost = estimator.estimate(specs::regular_placement(placement, model.layers));
+    const double last = device_bytes(cost, {kept}, 3);
+    EXPECT_GT(last, 0);
+    for (int rank = 0; rank < 4; ++rank) {
+      EXPECT_NEAR(device_bytes(cost, {kept}, rank), (4 - rank) * last, 1e-6 * last);
+      EXPECT_EQ(device_bytes(cost, {MemoryClass::logits_and_loss}, rank) > 0, rank == 3);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace cost_models

@@ -49,7 +49,7 @@ bool run(const WhyNotOptions& options, Invocation& invocation) {
   free_inputs.search.objective = objective;
   const auto question = with_settings(free_inputs, *settings);
   if (!question) return answer_illegal(plan, words, question.diagnostics, invocation);
-  const auto answer = planner::why_not(plan, *question);
+  const auto answer = planner::why_not(plan, with_settings(plan.inputs, *settings).value, *question);
   if (!answer) return invocation.refuse(answer.diagnostics);
   invocation.print(planner::why_not_report(plan, *answer, words));
   return true;

@@ -149,7 +149,7 @@ TEST(PlanExperiment, TensorParallelismStaysInsideTheNodeAndAcrossItTheExchangesA
   EXPECT_LE(plan.placement.stages.front().mesh.tensor, 8);
   specs::Experiment question = experiment;
   question.search.tensor = {16};
-  const auto answer = why_not(plan, question);
+  const auto answer = why_not(plan, std::nullopt, question);
   ASSERT_TRUE(answer.ok() && answer->cost);
   EXPECT_GT(answer->cost->step_seconds, 1.5 * plan.prediction.step_seconds);
   const auto exchange = [](const specs::CostBreakdown& cost) {
@@ -187,7 +187,7 @@ TEST(PlanExperiment, OfAMixedClusterThatNoMeshUsesWholeTheLargestPartIsPlannedAn
 }
 
 Verdict verdict_of(const specs::Plan& plan, const std::vector<std::string>& question) {
-  const auto answer = why_not(plan, small_experiment(question));
+  const auto answer = why_not(plan, std::nullopt, small_experiment(question));
   EXPECT_TRUE(answer.ok()) << answer.diagnostics.render();
   return answer->verdict;
 }
@@ -196,12 +196,45 @@ TEST(WhyNot, TellsTheVerdictsApart) {
   const specs::Plan plan = plan_of(small_experiment({"search.micro_batch=[1]", "search.tensor=[1]"}));
   specs::Experiment illegal = small_experiment();
   illegal.search.tensor = {3};
-  EXPECT_EQ(why_not(plan, illegal)->verdict, Verdict::illegal);
+  EXPECT_EQ(why_not(plan, std::nullopt, illegal)->verdict, Verdict::illegal);
   EXPECT_EQ(verdict_of(plan, {"search.tensor=[2]"}), Verdict::excluded_by_search);
   EXPECT_EQ(verdict_of(plan, {"search.tensor=[1]", "search.micro_batch=[1]"}), Verdict::chosen);
   EXPECT_EQ(
       verdict_of(plan, {"search.tensor=[1]", "search.micro_batch=[1]", "search.recomputation=[\"full\"]"}),
       Verdict::worse);
+}
+
+// Asked for another recomputation of a plan that had to be of tensor 2, the answer keeps to tensor 2.
+TEST(WhyNot, ChoosesWhatIsLeftOutWithinThePlansOwnSearch) {
+  const std::string own = "search.tensor=[2]", asked = "search.recomputation=[\"full\"]";
+  const specs::Plan plan = plan_of(small_experiment({own}));
+  const auto kept = why_not(plan, small_experiment({own, asked}), small_experiment({asked}));
+  ASSERT_TRUE(kept.ok());
+  EXPECT_EQ(kept->verdict, Verdict::worse);
+  EXPECT_EQ(kept->placement->stages.front().mesh.tensor, 2);
+}
+
+// Gathers of ZeRO-3 hide the fetch of a few parameters from a drive: as fast with as without, and the plan
+// goes without.
+TEST(PlanExperiment, OffloadsNothingWhereThatOnlyCostsNoTime) {
+  const auto experiment = specs::read_experiment_text(R"(
+[model]
+preset = "llama2-7b"
+[cluster]
+node = "dgx-a100-80gb"
+[training]
+global_batch = 64
+sequence_length = 4096
+stack = "deepspeed"
+[search]
+zero_stage = 3
+pipeline = 1
+)",
+                                                      "sharded.toml");
+  ASSERT_TRUE(experiment.ok()) << experiment.diagnostics.render();
+  const specs::Plan plan = plan_of(*experiment);
+  EXPECT_EQ(plan.placement.stages.front().offload, specs::StageOffload{});
+  EXPECT_EQ(plan.prediction.peak_host_bytes_per_node, 0);
 }
 
 TEST(WhatIf, PricesTheSamePlacementAndANewOne) {

@@ -76,5 +76,12 @@ TEST(ParetoFront, HoldsWhatNothingElseBeats) {
   EXPECT_TRUE(pareto_front(std::vector<ParetoPoint>{}).empty());
 }
 
+TEST(ParetoFront, AnUnknownCostIsNotTheLowest) {
+  // By time, cost and memory; the first is faster and as small, the cost of the second unknown.
+  EXPECT_EQ(pareto_front({{1, 5, 10}, {2, 0, 10}}), (std::vector<bool>{true, false}));
+  EXPECT_EQ(pareto_front({{1, 5, 10}, {2, 4, 10}}), (std::vector<bool>{true, true}));
+  EXPECT_EQ(pareto_front({{1, 0, 10}, {2, 4, 9}}), (std::vector<bool>{true, true}));
+}
+
 }  // namespace
 }  // namespace planner

@@ -38,5 +38,12 @@ TEST(Quantity, ParametersAndMoneyReadAsPeopleSayThem) {
   EXPECT_EQ(format_signed_fraction(0.031), "+3.1 %");
 }
 
+TEST(Quantity, EnergyOfAShortStepIsNotNothing) {
+  EXPECT_EQ(format_joules(2.2e6), "0.61 kWh");
+  EXPECT_EQ(format_joules(7200), "2.00 Wh");
+  EXPECT_EQ(format_joules(180000), "50.0 Wh");
+  EXPECT_EQ(format_joules(12), "12.0 J");
+}
+
 }  // namespace
 }  // namespace planner
