@@ -157,12 +157,13 @@ void add_memory(const RankMemory& memory, std::int64_t pipeline_rank, double dev
   for (std::size_t i = 0; i < memory_classes; ++i)
     add(specs::MemoryLocation::host, specs::EnumNames<MemoryClass>::names[i].first, memory.host[i]);
   add(specs::MemoryLocation::host_pinned, MemoryClass::offload_staging, memory.host_pinned);
-  add(specs::MemoryLocation::nvme, MemoryClass::optimizer_state, memory.nvme);
+  for (std::size_t i = 0; i < memory_classes; ++i)
+    add(specs::MemoryLocation::nvme, specs::EnumNames<MemoryClass>::names[i].first, memory.nvme[i]);
   breakdown.peak_device_bytes = std::max(breakdown.peak_device_bytes, whole_bytes(memory.total()));
   breakdown.peak_host_bytes_per_node =
       std::max(breakdown.peak_host_bytes_per_node, whole_bytes(memory.host_total() * devices_per_node));
   breakdown.peak_nvme_bytes_per_node =
-      std::max(breakdown.peak_nvme_bytes_per_node, whole_bytes(memory.nvme * devices_per_node));
+      std::max(breakdown.peak_nvme_bytes_per_node, whole_bytes(memory.nvme_total() * devices_per_node));
 }
 
 double rank_flops(const LayerCosts& costs, const UnitCounts& counts) {

@@ -27,6 +27,12 @@ double RankMemory::host_total() const {
   return sum;
 }
 
+double RankMemory::nvme_total() const {
+  double sum = 0;
+  for (const double bytes : nvme) sum += bytes;
+  return sum;
+}
+
 double load_tokens(const CostInputs& inputs, const RankLoad& load) {
   return load.micro_batch * inputs.sizes.sequence / load.shards.context;
 }

@@ -19,12 +19,14 @@ struct RankMemory {
   std::array<double, memory_classes> device{};
   std::array<double, memory_classes> host{};  ///< of this rank
   double host_pinned = 0;                     ///< of this rank, beside `host`
-  double nvme = 0;
+  std::array<double, memory_classes> nvme{};  ///< of this rank
   double& of(specs::MemoryClass memory_class) { return device[static_cast<std::size_t>(memory_class)]; }
   double of(specs::MemoryClass memory_class) const { return device[static_cast<std::size_t>(memory_class)]; }
   double& host_of(specs::MemoryClass memory_class) { return host[static_cast<std::size_t>(memory_class)]; }
+  double& nvme_of(specs::MemoryClass memory_class) { return nvme[static_cast<std::size_t>(memory_class)]; }
   /// Pinned included.
   double host_total() const;
+  double nvme_total() const;
   /// What the framework's allocator handed out: everything but slack, context and communicators.
   double allocated() const;
   /// With the allocator's slack.

@@ -13,10 +13,14 @@ double share(const specs::OffloadTreatment& treatment) {
   return treatment.device == specs::OffloadDevice::none ? 0.0 : static_cast<double>(treatment.eighths) / 8;
 }
 
+double& away(specs::OffloadDevice device, MemoryClass memory_class, RankMemory& memory) {
+  return device == specs::OffloadDevice::nvme ? memory.nvme_of(memory_class) : memory.host_of(memory_class);
+}
+
 void move(const specs::OffloadTreatment& treatment, MemoryClass memory_class, RankMemory& memory) {
   const double moved = share(treatment) * memory.of(memory_class);
   memory.of(memory_class) -= moved;
-  (treatment.device == specs::OffloadDevice::nvme ? memory.nvme : memory.host_of(memory_class)) += moved;
+  away(treatment.device, memory_class, memory) += moved;
 }
 
 /// A drive is never reached from pageable memory: DeepSpeed's swapper pins 4 buffers of fp32 optimizer state
@@ -50,8 +54,7 @@ void move_offloaded_states(const CostInputs& inputs, const RankLoad& load, RankM
   if (share(optimizer) > 0) {
     constexpr double gradient_bytes = 4;  // fp32, as the host's Adam reads them
     const double gradients = share(optimizer) * owned * gradient_bytes;
-    (optimizer.device == specs::OffloadDevice::nvme ? memory.nvme : memory.host_of(MemoryClass::gradients)) +=
-        gradients;
+    away(optimizer.device, MemoryClass::gradients, memory) += gradients;
     // Pinned buffers for the transfers: two buckets each way, at most what there is to move.
     memory.host_pinned += std::min(4 * 500e6 * inputs.element_bytes, 2 * owned * inputs.element_bytes);
   }

@@ -160,11 +160,11 @@ std::vector<specs::ZeroTreatment> ClaimedRegion::zeros(const RegularPlacement& m
   return admitted(space_.zeros(mesh), [&](const std::string& value) { return admits("zero_stage", value); });
 }
 
-std::vector<OffloadTreatment> ClaimedRegion::offload(OffloadedPart part,
+std::vector<OffloadTreatment> ClaimedRegion::offload(OffloadedPart part, const RegularPlacement& mesh,
                                                      const specs::ZeroTreatment& zero) const {
   static constexpr std::array<std::string_view, 3> names{"offload_optimizer", "offload_parameters",
                                                          "offload_activations"};
-  return admitted(space_.offload(part, zero), [&](const std::string& value) {
+  return admitted(space_.offload(part, mesh, zero), [&](const std::string& value) {
     return admits(names[static_cast<std::size_t>(part)], value);
   });
 }
@@ -185,10 +185,10 @@ std::vector<std::int64_t> ClaimedRegion::local_steps(const RegularPlacement& mes
 std::vector<ClaimedRegion::Treatment> ClaimedRegion::treatments_of(const RegularPlacement& mesh) const {
   std::vector<Treatment> shards;  // what follows from the ZeRO treatment
   for (const specs::ZeroTreatment& zero : zeros(mesh))
-    for (const OffloadTreatment& optimizer : offload(OffloadedPart::optimizer, zero))
+    for (const OffloadTreatment& optimizer : offload(OffloadedPart::optimizer, mesh, zero))
       for (const bool delayed : delayed_updates(optimizer))
-        for (const OffloadTreatment& parameters : offload(OffloadedPart::parameters, zero))
-          for (const OffloadTreatment& activations : offload(OffloadedPart::activations, zero))
+        for (const OffloadTreatment& parameters : offload(OffloadedPart::parameters, mesh, zero))
+          for (const OffloadTreatment& activations : offload(OffloadedPart::activations, mesh, zero))
             for (const std::int64_t steps : local_steps(mesh, zero))
               shards.push_back({.zero = zero,
                                 .offload = {optimizer, parameters, activations, delayed},
@@ -211,10 +211,11 @@ std::size_t ClaimedRegion::treatments(const RegularPlacement& mesh) const {
   std::size_t shards = 0;
   for (const specs::ZeroTreatment& zero : zeros(mesh)) {
     std::size_t optimizers = 0;
-    for (const OffloadTreatment& optimizer : offload(OffloadedPart::optimizer, zero))
+    for (const OffloadTreatment& optimizer : offload(OffloadedPart::optimizer, mesh, zero))
       optimizers += delayed_updates(optimizer).size();
-    shards += local_steps(mesh, zero).size() * optimizers * offload(OffloadedPart::parameters, zero).size() *
-              offload(OffloadedPart::activations, zero).size();
+    shards += local_steps(mesh, zero).size() * optimizers *
+              offload(OffloadedPart::parameters, mesh, zero).size() *
+              offload(OffloadedPart::activations, mesh, zero).size();
   }
   return sequence_parallel(mesh).size() * modules(mesh).size() * recomputations().size() * shards;
 }
@@ -315,15 +316,15 @@ std::optional<RegularPlacement> ClaimedRegion::complete(const WrittenOutMesh& me
   if (!choose(recomputations(), like ? &like->recomputation : nullptr, random, member.recomputation) ||
       !choose(zeros(member), like ? &like->zero : nullptr, random, member.zero))
     return std::nullopt;
-  std::vector<OffloadTreatment> optimizers = offload(OffloadedPart::optimizer, member.zero);
+  std::vector<OffloadTreatment> optimizers = offload(OffloadedPart::optimizer, member, member.zero);
   std::erase_if(optimizers, [&](const auto& optimizer) { return delayed_updates(optimizer).empty(); });
   if (!choose(optimizers, like ? &like->offload.optimizer : nullptr, random, member.offload.optimizer) ||
       !choose(delayed_updates(member.offload.optimizer), like ? &like->offload.delayed_update : nullptr,
               random, member.offload.delayed_update) ||
-      !choose(offload(OffloadedPart::parameters, member.zero), like ? &like->offload.parameters : nullptr,
-              random, member.offload.parameters) ||
-      !choose(offload(OffloadedPart::activations, member.zero), like ? &like->offload.activations : nullptr,
-              random, member.offload.activations) ||
+      !choose(offload(OffloadedPart::parameters, member, member.zero),
+              like ? &like->offload.parameters : nullptr, random, member.offload.parameters) ||
+      !choose(offload(OffloadedPart::activations, member, member.zero),
+              like ? &like->offload.activations : nullptr, random, member.offload.activations) ||
       !choose(local_steps(member, member.zero), like ? &like->local_steps : nullptr, random,
               member.local_steps))
     return std::nullopt;

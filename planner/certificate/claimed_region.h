@@ -54,7 +54,8 @@ class ClaimedRegion {
   const std::vector<specs::ModuleTreatments>& modules(const specs::RegularPlacement& mesh) const;
   std::vector<specs::Recomputation> recomputations() const;
   std::vector<specs::ZeroTreatment> zeros(const specs::RegularPlacement& mesh) const;
-  std::vector<specs::OffloadTreatment> offload(OffloadedPart part, const specs::ZeroTreatment& zero) const;
+  std::vector<specs::OffloadTreatment> offload(OffloadedPart part, const specs::RegularPlacement& mesh,
+                                               const specs::ZeroTreatment& zero) const;
   std::vector<bool> delayed_updates(const specs::OffloadTreatment& optimizer) const;
   std::vector<std::int64_t> local_steps(const specs::RegularPlacement& mesh,
                                         const specs::ZeroTreatment& zero) const;

@@ -83,7 +83,7 @@ class NearestSearch {
   // More eighths on a device leave less on the GPU and more with the host: what lacks least is on either side
   // of where the GPU's memory begins to suffice.
   void look_at_activations(specs::RegularPlacement& point) {
-    const std::vector<specs::OffloadTreatment>& choices = space_.offload().activations;
+    const std::vector<specs::OffloadTreatment>& choices = space_.activation_offload(mesh_of(point));
     for (std::size_t begin = 0; begin < choices.size();) {
       std::size_t end = begin + 1;
       while (end < choices.size() && choices[end].device == choices[begin].device) ++end;

@@ -1,6 +1,7 @@
 // What a search found, and the regions that prove it.
 //
-// A candidate is better when its objective is smaller, then when its peak device memory is smaller.
+// A candidate is better when its objective is smaller, then when it keeps less in host memory, since what is
+// offloaded for nothing only adds traffic, then when its peak device memory is smaller.
 #pragma once
 
 #include <cstdint>

@@ -54,7 +54,7 @@ std::vector<Region> TreatmentSearch::settle(const MeshSpace& mesh, std::size_t m
       for (const bool delayed : {false, true}) {
         point.offload.delayed_update = delayed;
         choices_ = {&space_.optimizer_offload(delayed), &space_.parameter_offload(zero),
-                    &space_.offload().activations};
+                    &space_.activation_offload(mesh.mesh)};
         if (choices_[0]->empty()) continue;
         std::vector<ValueRegions> by_steps;
         for (const std::int64_t steps : space_.local_steps(mesh, zero)) {
@@ -74,13 +74,14 @@ std::vector<Region> TreatmentSearch::settle(const MeshSpace& mesh, std::size_t m
 
 void TreatmentSearch::probe(const MeshSpace& mesh, std::size_t mesh_index, specs::RegularPlacement point) {
   const OffloadChoices& choices = space_.offload();
+  const std::vector<OffloadTreatment>& activations = space_.activation_offload(mesh.mesh);
   for (const specs::Recomputation recomputation : space_.recomputations())
     for (const specs::ZeroTreatment& zero : space_.zeros(mesh)) {
       const std::vector<OffloadTreatment>& parameters = space_.parameter_offload(zero);
-      if (choices.optimizer.empty() || parameters.empty() || choices.activations.empty()) continue;
+      if (choices.optimizer.empty() || parameters.empty() || activations.empty()) continue;
       point.recomputation = recomputation;
       point.zero = zero;
-      point.offload = {choices.optimizer.front(), parameters.front(), choices.activations.front(), false};
+      point.offload = {choices.optimizer.front(), parameters.front(), activations.front(), false};
       if (bound_of(point) > incumbents_.threshold(mesh_index)) continue;
       const std::optional<Price> price = pricer_.easy_price(point, incumbents_.threshold(mesh_index));
       if (price && !excess_of(*price, pricer_).constraint) incumbents_.offer(mesh_index, {point, *price});

@@ -97,8 +97,8 @@ specs::RegularPlacement first_candidate(const Space& space, const MeshSpace& mes
   candidate.zero = *std::find_if(space.zeros(mesh).begin(), space.zeros(mesh).end(), has_points);
   const bool delayed = space.optimizer_offload(false).empty();
   candidate.offload = {space.optimizer_offload(delayed).front(),
-                       space.parameter_offload(candidate.zero).front(), space.offload().activations.front(),
-                       delayed};
+                       space.parameter_offload(candidate.zero).front(),
+                       space.activation_offload(mesh.mesh).front(), delayed};
   candidate.local_steps = space.local_steps(mesh, candidate.zero).front();
   return candidate;
 }

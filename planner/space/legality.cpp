@@ -344,10 +344,16 @@ MaybeRefusal Legality::offload_of(OffloadPart part, const specs::OffloadTreatmen
   return restricted("offload_eighths", search.offload_eighths, treatment.eighths);
 }
 
-MaybeRefusal Legality::offload(const specs::StageOffload& offload, const specs::ZeroTreatment& zero) const {
+MaybeRefusal Legality::offload(const MeshDegrees& mesh, const specs::StageOffload& offload,
+                               const specs::ZeroTreatment& zero) const {
   if (auto refusal = offload_of(OffloadPart::optimizer, offload.optimizer)) return refusal;
   if (auto refusal = offload_of(OffloadPart::parameters, offload.parameters)) return refusal;
   if (auto refusal = offload_of(OffloadPart::activations, offload.activations)) return refusal;
+  if (offload.activations.device != specs::OffloadDevice::none && mesh.pipeline > 1 &&
+      !stack_.activation_offload_with_pipeline)
+    return refuse(Constraint::software_stack,
+                  fmt::format("stack \"{}\" offloads no activations beside a pipeline (pipeline {})",
+                              stack_.name, mesh.pipeline));
   if (offload.parameters.device != specs::OffloadDevice::none && zero.stage < 3)
     return refuse(Constraint::software_stack,
                   fmt::format("parameters are offloaded with ZeRO 3 alone, not {}", zero.stage));
@@ -472,7 +478,7 @@ MaybeRefusal Legality::placement(const specs::RegularPlacement& placement) const
   if (auto refusal = sequence_parallel(mesh, placement.sequence_parallel)) return refusal;
   if (auto refusal = recomputation(placement.recomputation)) return refusal;
   if (auto refusal = zero(mesh, placement.zero)) return refusal;
-  if (auto refusal = offload(placement.offload, placement.zero)) return refusal;
+  if (auto refusal = offload(mesh, placement.offload, placement.zero)) return refusal;
   if (auto refusal = delayed_update(placement.offload)) return refusal;
   if (auto refusal = axis_order(mesh, placement.order)) return refusal;
   return local_steps(mesh, placement.zero, placement.local_steps);

@@ -102,7 +102,8 @@ class Legality {
   MaybeRefusal sequence_parallel(const MeshDegrees& mesh, bool on) const;
   MaybeRefusal recomputation(specs::Recomputation mode) const;
   MaybeRefusal zero(const MeshDegrees& mesh, const specs::ZeroTreatment& zero) const;
-  MaybeRefusal offload(const specs::StageOffload& offload, const specs::ZeroTreatment& zero) const;
+  MaybeRefusal offload(const MeshDegrees& mesh, const specs::StageOffload& offload,
+                       const specs::ZeroTreatment& zero) const;
   MaybeRefusal delayed_update(const specs::StageOffload& offload) const;
   MaybeRefusal axis_order(const MeshDegrees& mesh, const specs::AxisOrder& order) const;
   MaybeRefusal local_steps(const MeshDegrees& mesh, const specs::ZeroTreatment& zero,

@@ -76,6 +76,8 @@ Space::Space(const specs::Experiment& experiment, const specs::StackSpec& stack)
   offload_.activations = legality_.offload_choices(OffloadPart::activations);
   if (!offload_.parameters.empty() && offload_.parameters.front() == OffloadTreatment{})
     parameters_stay_ = {OffloadTreatment{}};
+  if (!offload_.activations.empty() && offload_.activations.front() == OffloadTreatment{})
+    activations_stay_ = {OffloadTreatment{}};
 
   const std::int64_t devices_per_node = experiment.cluster.groups.front().node.devices;
   std::int64_t world_size = devices;
@@ -105,6 +107,11 @@ const std::vector<OffloadTreatment>& Space::parameter_offload(const specs::ZeroT
   return zero.stage >= 3 ? offload_.parameters : parameters_stay_;
 }
 
+const std::vector<OffloadTreatment>& Space::activation_offload(const MeshDegrees& mesh) const {
+  return mesh.pipeline == 1 || stack_.activation_offload_with_pipeline ? offload_.activations
+                                                                       : activations_stay_;
+}
+
 const std::vector<std::int64_t>& Space::local_steps(const MeshSpace& mesh,
                                                     const specs::ZeroTreatment& zero) const {
   static const std::vector<std::int64_t> every_step{1};
@@ -116,7 +123,7 @@ std::uint64_t Space::treatments_of_one_kind(const MeshSpace& mesh) const {
   for (const specs::ZeroTreatment& zero : zeros(mesh))
     parameters += parameter_offload(zero).size() * local_steps(mesh, zero).size();
   return parameters * (offload_.optimizer.size() + offload_.delayed_optimizer.size()) *
-         offload_.activations.size();
+         activation_offload(mesh.mesh).size();
 }
 
 std::uint64_t Space::outer_points(const MeshSpace& mesh) const {

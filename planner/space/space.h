@@ -99,6 +99,8 @@ class Space {
   const std::vector<specs::OffloadTreatment>& optimizer_offload(bool delayed) const {
     return delayed ? offload_.delayed_optimizer : offload_.optimizer;
   }
+  /// What a mesh leaves of the choices for the activations.
+  const std::vector<specs::OffloadTreatment>& activation_offload(const MeshDegrees& mesh) const;
   /// What a ZeRO treatment leaves of the choices for the parameters.
   const std::vector<specs::OffloadTreatment>& parameter_offload(const specs::ZeroTreatment& zero) const;
 
@@ -143,7 +145,7 @@ class Space {
   std::vector<specs::Recomputation> recomputations_;
   std::vector<std::int64_t> local_steps_;
   OffloadChoices offload_;
-  std::vector<specs::OffloadTreatment> parameters_stay_;
+  std::vector<specs::OffloadTreatment> parameters_stay_, activations_stay_;
   std::vector<MeshSpace> meshes_;
   std::vector<std::vector<BatchChoice>> batch_lists_;
   std::vector<std::vector<ScheduleChoice>> schedule_lists_;
@@ -168,7 +170,7 @@ void Space::for_each(const MeshSpace& mesh, Visit&& visit) const {
         for (const bool delayed : {false, true})
           for (const specs::OffloadTreatment& optimizer : optimizer_offload(delayed))
             for (const specs::OffloadTreatment& parameters : parameter_offload(zero))
-              for (const specs::OffloadTreatment& activations : offload_.activations)
+              for (const specs::OffloadTreatment& activations : activation_offload(mesh.mesh))
                 for (const std::int64_t steps : local_steps(mesh, zero)) {
                   point.recomputation = recomputation;
                   point.zero = zero;

@@ -71,7 +71,6 @@ struct Occurring {
     add(choices.delayed_optimizer, offload_optimizer);
     if (!choices.optimizer.empty()) delayed_update.insert(false);
     if (!choices.delayed_optimizer.empty()) delayed_update.insert(true);
-    add(choices.activations, offload_activations);
     if (zero_stage.contains(3)) add(choices.parameters, offload_parameters);
     if (zero_stage.empty() || *zero_stage.begin() < 3) offload_parameters.insert(specs::OffloadDevice::none);
   }
@@ -85,6 +84,7 @@ struct Occurring {
     expert.insert(mesh.mesh.expert);
     expert_tensor.insert(mesh.mesh.expert_tensor);
     axis_order.insert(specs::to_string(mesh.order));
+    add(space.activation_offload(mesh.mesh), offload_activations);
     sequence_parallel.insert(mesh.sequence_parallel.begin(), mesh.sequence_parallel.end());
     for (const specs::ModuleTreatments& modules : space.modules(mesh)) {
       output_mode.insert(modules.output_mode);
@@ -244,7 +244,7 @@ std::vector<Dimension> Space::dimensions() const {
     dimensions.push_back(names(std::move(name), devices_found, [&](specs::OffloadDevice device) {
       specs::StageOffload treatment;
       treatment.*part = {device, 8};
-      return legality_.offload(treatment, {3, specs::ShardScope::world});
+      return legality_.offload(every_axis, treatment, {3, specs::ShardScope::world});
     }));
   };
   offload("offload_optimizer", found.offload_optimizer, &specs::StageOffload::optimizer);

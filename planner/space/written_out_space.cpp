@@ -132,8 +132,9 @@ void WrittenOutSpace::add_orders(WrittenOutMesh mesh) {
     return;
   bool treated = false;
   for (const ZeroTreatment& zero : zeros(mesh.corner))
-    treated |= updates(zero) && !offload(OffloadedPart::parameters, zero).empty() &&
-               !offload(OffloadedPart::activations, zero).empty() && !local_steps(mesh.corner, zero).empty();
+    treated |= updates(zero) && !offload(OffloadedPart::parameters, mesh.corner, zero).empty() &&
+               !offload(OffloadedPart::activations, mesh.corner, zero).empty() &&
+               !local_steps(mesh.corner, zero).empty();
   if (!treated) return;
   std::vector<std::string> seen;
   for (const std::string& order : stack_.axis_orders) {
@@ -149,7 +150,7 @@ void WrittenOutSpace::add_orders(WrittenOutMesh mesh) {
 
 /// Whether the optimizer may be anywhere.
 bool WrittenOutSpace::updates(const ZeroTreatment& zero) const {
-  const std::vector<OffloadTreatment> places = offload(OffloadedPart::optimizer, zero);
+  const std::vector<OffloadTreatment> places = offload(OffloadedPart::optimizer, {}, zero);
   return std::any_of(places.begin(), places.end(),
                      [&](const OffloadTreatment& place) { return !delayed_updates(place).empty(); });
 }
@@ -379,7 +380,8 @@ std::vector<std::int64_t> WrittenOutSpace::local_steps(const RegularPlacement& m
   return allowed;
 }
 
-std::vector<OffloadTreatment> WrittenOutSpace::offload(OffloadedPart part, const ZeroTreatment& zero) const {
+std::vector<OffloadTreatment> WrittenOutSpace::offload(OffloadedPart part, const RegularPlacement& mesh,
+                                                       const ZeroTreatment& zero) const {
   const bool of_optimizer = part == OffloadedPart::optimizer,
              of_parameters = part == OffloadedPart::parameters;
   const std::vector<OffloadDevice>& offered = of_optimizer    ? stack_.optimizer_offload
@@ -395,7 +397,10 @@ std::vector<OffloadTreatment> WrittenOutSpace::offload(OffloadedPart part, const
       allowed.push_back({});
       continue;
     }
-    if (!among(offered, device) || (of_parameters && zero.stage < 3)) continue;
+    const bool of_activations = !of_optimizer && !of_parameters;
+    if (!among(offered, device) || (of_parameters && zero.stage < 3) ||
+        (of_activations && mesh.pipeline > 1 && !stack_.activation_offload_with_pipeline))
+      continue;
     for (std::int64_t eighths = 1; eighths <= 8; ++eighths)
       if (wanted(search_.offload_eighths, eighths)) allowed.push_back({device, eighths});
   }

@@ -45,7 +45,8 @@ class WrittenOutSpace {
   std::vector<specs::ZeroTreatment> zeros(const specs::RegularPlacement& mesh) const;
   std::vector<std::int64_t> local_steps(const specs::RegularPlacement& mesh,
                                         const specs::ZeroTreatment& zero) const;
-  std::vector<specs::OffloadTreatment> offload(OffloadedPart part, const specs::ZeroTreatment& zero) const;
+  std::vector<specs::OffloadTreatment> offload(OffloadedPart part, const specs::RegularPlacement& mesh,
+                                               const specs::ZeroTreatment& zero) const;
 
   std::vector<bool> delayed_updates(const specs::OffloadTreatment& optimizer) const;
 
@@ -105,10 +106,10 @@ void WrittenOutSpace::for_each_member(const WrittenOutMesh& mesh, Visit&& visit)
 
 template <class Visit>
 void WrittenOutSpace::for_each_end(specs::RegularPlacement& member, Visit&& visit) const {
-  for (const auto& optimizer : offload(OffloadedPart::optimizer, member.zero))
+  for (const auto& optimizer : offload(OffloadedPart::optimizer, member, member.zero))
     for (const bool delayed : delayed_updates(optimizer))
-      for (const auto& parameters : offload(OffloadedPart::parameters, member.zero))
-        for (const auto& activations : offload(OffloadedPart::activations, member.zero))
+      for (const auto& parameters : offload(OffloadedPart::parameters, member, member.zero))
+        for (const auto& activations : offload(OffloadedPart::activations, member, member.zero))
           for (const std::int64_t steps : local_steps(member, member.zero)) {
             member.offload = {optimizer, parameters, activations, delayed};
             member.local_steps = steps;

@@ -316,6 +316,7 @@ class TrainingRun {
   void finish() {
     const specs::CostBreakdown& prediction = options_.plan.prediction;
     summary_.steps = total_steps();
+    summary_.trained = !step_seconds_.empty();
     summary_.token = training().data.tokenizer == "byte" ? "byte" : "token";
     const std::size_t warm =
         std::min(warm_up_steps, step_seconds_.size() > warm_up_steps ? warm_up_steps : 0);

@@ -21,8 +21,10 @@ std::string deviation(double measured, double predicted) {
 }
 
 std::string loss_lines(const RunSummary& summary) {
-  std::string text = line("training loss", fmt::format("{:.4f} at the first step, {:.4f} at step {}",
-                                                       summary.first_loss, summary.last_loss, summary.steps));
+  std::string text = line("training loss",
+                          summary.trained ? fmt::format("{:.4f} at the first step, {:.4f} at step {}",
+                                                        summary.first_loss, summary.last_loss, summary.steps)
+                                          : fmt::format("none: the run had ended at step {}", summary.steps));
   if (!summary.evaluated) return text;
   const bool below = summary.held_back_loss < summary.held_back_entropy;
   text += line("held-back loss",
@@ -64,14 +66,24 @@ std::string with_separators(std::int64_t number) {
   return digits;
 }
 
-std::string render(const RunSummary& summary) {
-  std::string text = loss_lines(summary);
-  text += line("step time", fmt::format("{:.4f} s, predicted {:.4f} s{}", summary.step_seconds,
-                                        summary.predicted_step_seconds,
-                                        deviation(summary.step_seconds, summary.predicted_step_seconds)));
+namespace {
+
+std::string measured_lines(const RunSummary& summary) {
+  std::string text =
+      line("step time",
+           fmt::format("{:.4f} s, predicted {:.4f} s{}", summary.step_seconds, summary.predicted_step_seconds,
+                       deviation(summary.step_seconds, summary.predicted_step_seconds)));
   text +=
       line("throughput", with_separators(static_cast<std::int64_t>(summary.tokens_per_second)) + " tokens/s");
   text += memory_lines(summary);
+  return text;
+}
+
+}  // namespace
+
+std::string render(const RunSummary& summary) {
+  std::string text = loss_lines(summary);
+  if (summary.trained) text += measured_lines(summary);
   if (!summary.checkpoint.empty()) text += line("checkpoint", summary.checkpoint.string());
   text += line("metrics", (summary.run_directory / "metrics.jsonl").string());
   text += line("logs", (summary.run_directory / "logs").string());

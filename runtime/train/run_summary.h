@@ -20,6 +20,7 @@ struct PipelineRankMemory {
 
 struct RunSummary {
   std::int64_t steps = 0;
+  bool trained = true;  ///< false: resumed where it had ended, so that nothing was measured
   double first_loss = 0;
   double last_loss = 0;
   bool evaluated = false;

@@ -219,6 +219,7 @@ Result<StackSpec> stack_of(const TrainingSpec& training) {
            training.stack_features.end();
   };
   if (has("module_tensor_degrees")) stack->module_tensor_degrees = true;
+  if (has("fine_grained_offload")) stack->activation_offload_with_pipeline = true;
   if (has("cuts_inside_layers")) stack->uneven_stages = stack->cuts_inside_layers = true;
   auto& modes = stack->output_modes;
   constexpr OutputLayerMode shared = OutputLayerMode::token_parallel;

@@ -53,7 +53,7 @@ Result<StorageSpec> catalog_storage(std::string_view name);
 Result<ModelSpec> catalog_model(std::string_view name);
 Result<StackSpec> catalog_stack(std::string_view name);
 /// The recipe's stack with what its `stack_features` say that a build of it can do beyond the profile:
-/// "module_tensor_degrees", "token_parallel_output", "cuts_inside_layers".
+/// "module_tensor_degrees", "token_parallel_output", "cuts_inside_layers", "fine_grained_offload".
 Result<StackSpec> stack_of(const TrainingSpec& training);
 
 }  // namespace specs

@@ -63,6 +63,7 @@ struct StackSpec {
   std::vector<OffloadDevice> optimizer_offload;
   std::vector<OffloadDevice> parameter_offload;
   std::vector<OffloadDevice> activation_offload;
+  bool activation_offload_with_pipeline = true;  ///< beside more than one pipeline rank
   bool tensor_parallel = false;
   bool sequence_parallel = false;
   bool context_parallel = false;

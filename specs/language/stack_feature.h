@@ -15,8 +15,9 @@ enum class StackFeature : std::uint8_t {
                           ///< own
   token_parallel_output,  ///< the output layer may be token-parallel
   cuts_inside_layers,     ///< stages may be uneven, and a cut may fall between an attention and its FFN
-  async_tensor_parallel,  ///< tensor-parallel communication is split and overlapped with its product
-  rowwise_scales,         ///< fp8 products scaled row by row
+  fine_grained_activation_offload,  ///< activations may be offloaded beside a pipeline
+  async_tensor_parallel,       ///< tensor-parallel communication is split and overlapped with its product
+  rowwise_scales,              ///< fp8 products scaled row by row
   fused_linear_cross_entropy,  ///< the output layer in slices with their loss
   fused_cross_entropy,         ///< one loss kernel that writes the gradient in place of the logits
   compiled_loss,               ///< the loss compiled apart (torchtitan since early 2025)
@@ -30,10 +31,11 @@ enum class StackFeature : std::uint8_t {
 
 template <>
 struct EnumNames<StackFeature> {
-  static constexpr std::array<std::pair<StackFeature, std::string_view>, 14> names{{
+  static constexpr std::array<std::pair<StackFeature, std::string_view>, 15> names{{
       {StackFeature::module_tensor_degrees, "module_tensor_degrees"},
       {StackFeature::token_parallel_output, "token_parallel_output"},
       {StackFeature::cuts_inside_layers, "cuts_inside_layers"},
+      {StackFeature::fine_grained_activation_offload, "fine_grained_offload"},
       {StackFeature::async_tensor_parallel, "async_tp"},
       {StackFeature::rowwise_scales, "float8_rowwise"},
       {StackFeature::fused_linear_cross_entropy, "liger"},

@@ -38,6 +38,8 @@ void visit_keys(KeyVisitor& visitor, StackSpec& stack) {
   visitor.choice_list({"optimizer_offload", "devices"}, stack.optimizer_offload);
   visitor.choice_list({"parameter_offload", "devices"}, stack.parameter_offload);
   visitor.choice_list({"activation_offload", "devices"}, stack.activation_offload);
+  visitor.flag({"activation_offload_with_pipeline", "beside more than one pipeline rank"},
+               stack.activation_offload_with_pipeline);
   visitor.flag({"tensor_parallel", "it has"}, stack.tensor_parallel);
   visitor.flag({"sequence_parallel", "it has"}, stack.sequence_parallel);
   visitor.flag({"context_parallel", "it has"}, stack.context_parallel);

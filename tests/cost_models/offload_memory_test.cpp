@@ -240,5 +240,14 @@ TEST(Logits, LieOnTheLastStageAloneDividedByTheTensorDegree) {
                 0.01 * 8192.0 * 128256 * bytes_a_logit);
 }
 
+TEST(OffloadMemory, OnADriveIsToldByWhatLiesThere) {
+  const specs::Experiment run = on_one_node(4);
+  const double parameters = static_cast<double>(total_parameters(run.model)) / 4;
+  const auto cost =
+      cost_of(Estimator(run), zero_three(4, specs::OffloadDevice::none, specs::OffloadDevice::nvme));
+  EXPECT_NEAR(bytes_of(cost, MemoryLocation::nvme, {MemoryClass::parameters}), 2 * parameters, 2);
+  EXPECT_NEAR(bytes_of(cost, MemoryLocation::nvme), 2 * parameters, 2);
+}
+
 }  // namespace
 }  // namespace cost_models

@@ -94,9 +94,9 @@ specs::Plan RandomPlans::next() {
     point.modules = any(space.modules(point));
     point.recomputation = any(space.recomputations());
     point.zero = any(space.zeros(point));
-    point.offload.optimizer = any(space.offload(OffloadedPart::optimizer, point.zero));
-    point.offload.parameters = any(space.offload(OffloadedPart::parameters, point.zero));
-    point.offload.activations = any(space.offload(OffloadedPart::activations, point.zero));
+    point.offload.optimizer = any(space.offload(OffloadedPart::optimizer, point, point.zero));
+    point.offload.parameters = any(space.offload(OffloadedPart::parameters, point, point.zero));
+    point.offload.activations = any(space.offload(OffloadedPart::activations, point, point.zero));
     point.offload.delayed_update = any(space.delayed_updates(point.offload.optimizer));
     point.local_steps = any(space.local_steps(point, point.zero));
     return assembled(experiment, WrittenOutChoices(experiment, *stack).draw(point, random_));

@@ -270,8 +270,7 @@ tests::ProgramRun interrupted_after(const std::string& command, int hundredths) 
 TEST_F(Verbs, AnInterruptedSearchWritesTheBestSoFarAndSaysThatItIsNotProven) {
   const auto stopped = interrupted_after(
       std::string(DSPLAN_PROGRAM) + " plan examples/gpt3-175b.toml --exhaustive --set search.tensor=[8] " +
-          "--set search.pipeline=[16] --set search.context=[1] --set search.uneven_stages=false -o " +
-          path("plan.json"),
+          "--set search.pipeline=[16] --set search.uneven_stages=false -o " + path("plan.json"),
       50);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.out << stopped.err;
   EXPECT_NE(stopped.out.find("the best so far; the search was stopped"), std::string::npos) << stopped.out;

@@ -246,5 +246,32 @@ TEST(Legality, AReplicaAloneIsShardedOnlyToOffloadItsParameters) {
             Constraint::device_count);
 }
 
+// Megatron-Core r0.12 offloads the activations of whole layers, and refuses that beside a pipeline.
+TEST(Space, MegatronCoreOffloadsNoActivationsBesideAPipelineUnlessTheBuildCan) {
+  specs::Experiment experiment = testing::small_experiment(8, 8, 4, 8);
+  experiment.training.stack = "megatron-core";
+  const auto offloads_beside_a_pipeline = [&] {
+    const auto stack = specs::stack_of(experiment.training);
+    const Space space(experiment, *stack);
+    bool alone = false, beside = false;
+    for (const MeshSpace& mesh : space.meshes())
+      space.for_each(mesh, [&](const specs::RegularPlacement& point) {
+        if (point.offload.activations.device == specs::OffloadDevice::none) return;
+        (point.pipeline > 1 ? beside : alone) = true;
+      });
+    EXPECT_TRUE(alone);
+    specs::RegularPlacement point;
+    point.pipeline = 2;
+    point.data = 4;
+    point.accumulation = 2;
+    point.offload.activations = {specs::OffloadDevice::cpu, 1};
+    EXPECT_EQ(space.legality().placement(point).has_value(), !beside);
+    return beside;
+  };
+  EXPECT_FALSE(offloads_beside_a_pipeline());
+  experiment.training.stack_features = {"fine_grained_offload"};
+  EXPECT_TRUE(offloads_beside_a_pipeline());
+}
+
 }  // namespace
 }  // namespace planner

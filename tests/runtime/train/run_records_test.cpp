@@ -42,6 +42,25 @@ TEST(RunSummary, ShowsFiguresBesideThePredictedOnes) {
       "  logs                runs/quick/logs\n");
 }
 
+TEST(RunSummary, SaysThatNothingWasLeftToTrain) {
+  RunSummary summary;
+  summary.steps = 40;
+  summary.trained = false;
+  summary.evaluated = true;
+  summary.held_back_loss = 2.5;
+  summary.held_back_entropy = 3.125;
+  summary.predicted_step_seconds = 0.2;
+  summary.memory = {{.measured_bytes = 0, .predicted_bytes = std::int64_t{100} << 20}};
+  summary.run_directory = "runs/quick";
+  summary.checkpoint = "runs/quick/checkpoints/step_40";
+  EXPECT_EQ(render(summary),
+            "  training loss       none: the run had ended at step 40\n"
+            "  held-back loss      2.5000 nats/byte, below the byte entropy 3.1250\n"
+            "  checkpoint          runs/quick/checkpoints/step_40\n"
+            "  metrics             runs/quick/metrics.jsonl\n"
+            "  logs                runs/quick/logs\n");
+}
+
 TEST(RunSummary, ShowsWhatLiesOnTheHost) {
   RunSummary summary;
   summary.memory = {{.measured_bytes = 1 << 20,
