@@ -485,7 +485,9 @@ JobFigures Estimator::job_figures(double step_seconds, std::int64_t world_size) 
   const double devices = static_cast<double>(world_size);
   double nodes = std::ceil(devices / static_cast<double>(node.devices));
   double dollars_per_hour = nodes * node.price_per_hour_dollars;
-  double watts = devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts;
+  const double idle_nodes = static_cast<double>(inputs.cluster.groups.front().nodes) - nodes;
+  double watts = devices * node.device.power_watts * inputs.power_fraction + nodes * node.power_watts +
+                 std::max(0.0, idle_nodes) * node.idle_power_watts;
   bool all_priced = true;
   if (state_->inputs.size() > 1) {  // all in use
     nodes = dollars_per_hour = watts = 0;

@@ -71,7 +71,6 @@ void try_more_nodes(const specs::Experiment& experiment, std::vector<Remedy>& re
 /// Lifts one restriction at a time.
 void try_without_restrictions(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
   for (const Restriction* restriction : restrictions_of(experiment.search)) {
-    if (restriction->key == "offload_eighths") continue;  // others are tried one by one
     specs::Experiment changed = experiment;
     restriction->lift(changed.search);
     add(remedies, fmt::format("no restriction of [search] {}", restriction->key),
@@ -79,25 +78,33 @@ void try_without_restrictions(const specs::Experiment& experiment, std::vector<R
   }
 }
 
-/// Where [search] names the eighths that may leave the device: others, the nearest first.
-void try_other_eighths(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
-  const std::vector<std::int64_t>& wanted = experiment.search.offload_eighths;
-  if (wanted.empty()) return;
-  std::vector<std::pair<std::int64_t, std::int64_t>> by_distance;
-  for (std::int64_t eighths = 1; eighths <= 8; ++eighths) {
-    std::int64_t nearest = 8;
-    for (const std::int64_t each : wanted) nearest = std::min(nearest, std::abs(each - eighths));
-    if (nearest > 0) by_distance.emplace_back(nearest, eighths);
-  }
-  std::sort(by_distance.begin(), by_distance.end());
-  for (const auto& [distance, eighths] : by_distance) {
-    specs::Experiment changed = experiment;
-    changed.search.offload_eighths = {eighths};
-    const auto best = best_of(changed);
-    if (!best) continue;
-    return add(remedies, fmt::format("{} eighths offloaded instead of {}", eighths, fmt::join(wanted, ", ")),
-               fmt::format("search.offload_eighths=[{}]", eighths), best);
-  }
+/// Where [search] names the shares of a part that may leave the device: others, the nearest first.
+void try_other_shares(const specs::Experiment& experiment, std::vector<Remedy>& remedies) {
+  using Options = std::vector<specs::OffloadOption>;
+  const auto try_part = [&](std::string_view key, Options specs::SearchSpec::*part) {
+    const Options& wanted = experiment.search.*part;
+    std::vector<std::pair<std::int64_t, specs::OffloadOption>> by_distance;
+    for (const specs::OffloadOption& named : wanted)
+      for (std::int64_t eighths = 1; named.eighths > 0 && eighths <= 8; ++eighths)
+        if (!specs::allows(wanted, named.device, eighths))
+          by_distance.emplace_back(std::abs(named.eighths - eighths),
+                                   specs::OffloadOption{named.device, eighths});
+    std::stable_sort(by_distance.begin(), by_distance.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<std::string> names;
+    for (const specs::OffloadOption& named : wanted) names.push_back(to_string(named));
+    for (const auto& [distance, option] : by_distance) {
+      specs::Experiment changed = experiment;
+      changed.search.*part = {option};
+      const auto best = best_of(changed);
+      if (!best) continue;
+      return add(remedies, fmt::format("{} {} instead of {}", key, to_string(option), fmt::join(names, ", ")),
+                 fmt::format("search.{}={}", key, to_string(option)), best);
+    }
+  };
+  try_part("offload_optimizer", &specs::SearchSpec::offload_optimizer);
+  try_part("offload_parameters", &specs::SearchSpec::offload_parameters);
+  try_part("offload_activations", &specs::SearchSpec::offload_activations);
 }
 
 /// The smallest devices of the same generation that have more memory and let something fit.
@@ -135,7 +142,7 @@ void try_other_stacks(const specs::Experiment& experiment, std::vector<Remedy>& 
 
 std::vector<Remedy> remedies_for(const specs::Experiment& experiment) {
   std::vector<Remedy> remedies;
-  try_other_eighths(experiment, remedies);
+  try_other_shares(experiment, remedies);
   try_without_restrictions(experiment, remedies);
   if (!is_mixed(experiment.cluster)) {
     try_more_nodes(experiment, remedies);

@@ -41,9 +41,12 @@ specs::SearchSpec pinned_to(const specs::Placement& placement, const specs::Sear
   pin(pinned.recomputation, recomputation_of(placement));
   pin(pinned.zero_stage, stage.zero.stage);
   pin(pinned.shard_scope, stage.zero.scope);
-  pin(pinned.offload_optimizer, stage.offload.optimizer.device);
-  pin(pinned.offload_parameters, stage.offload.parameters.device);
-  pin(pinned.offload_activations, stage.offload.activations.device);
+  const auto option_of = [](const specs::OffloadTreatment& treatment) {
+    return specs::OffloadOption{treatment.device, treatment.eighths};
+  };
+  pin(pinned.offload_optimizer, option_of(stage.offload.optimizer));
+  pin(pinned.offload_parameters, option_of(stage.offload.parameters));
+  pin(pinned.offload_activations, option_of(stage.offload.activations));
   for (const ModuleDegree& module : module_degrees)
     pin(pinned.*module.restriction, stage.modules.*module.degree);
   pin(pinned.output_mode, stage.modules.output_mode);

@@ -25,6 +25,13 @@ void take_first(const std::vector<Value>& restriction, Value& value) {
   if (!restriction.empty()) value = restriction.front();
 }
 
+void take_first(const std::vector<specs::OffloadOption>& restriction, specs::OffloadTreatment& treatment) {
+  if (restriction.empty()) return;
+  const auto [device, eighths] = restriction.front();
+  const std::int64_t all = device == specs::OffloadDevice::none ? 0 : 8;
+  treatment = {device, eighths > 0 ? eighths : all};
+}
+
 /// `candidate` with the first value of each restriction, the data degree from what remains.
 specs::RegularPlacement with_first_values(specs::RegularPlacement candidate, const specs::SearchSpec& search,
                                           const specs::Experiment& experiment) {
@@ -57,9 +64,9 @@ specs::RegularPlacement with_first_values(specs::RegularPlacement candidate, con
   take_first(search.zero_stage, candidate.zero.stage);
   take_first(search.shard_scope, candidate.zero.scope);
   if (!search.sequence_parallel.empty()) candidate.sequence_parallel = search.sequence_parallel.front();
-  take_first(search.offload_optimizer, candidate.offload.optimizer.device);
-  take_first(search.offload_parameters, candidate.offload.parameters.device);
-  take_first(search.offload_activations, candidate.offload.activations.device);
+  take_first(search.offload_optimizer, candidate.offload.optimizer);
+  take_first(search.offload_parameters, candidate.offload.parameters);
+  take_first(search.offload_activations, candidate.offload.activations);
   if (!search.delayed_update.empty()) candidate.offload.delayed_update = search.delayed_update.front();
   if (search.local_steps != specs::SearchSpec{}.local_steps)
     take_first(search.local_steps, candidate.local_steps);

@@ -327,7 +327,7 @@ MaybeRefusal Legality::offload_of(OffloadPart part, const specs::OffloadTreatmen
   struct Rules {
     std::string_view name;
     const std::vector<specs::OffloadDevice>& offered;
-    const std::vector<specs::OffloadDevice>& restriction;
+    const std::vector<specs::OffloadOption>& restriction;
   };
   const specs::SearchSpec& search = experiment_.search;
   const Rules rules =
@@ -337,11 +337,15 @@ MaybeRefusal Legality::offload_of(OffloadPart part, const specs::OffloadTreatmen
           ? Rules{"offload_parameters", stack_.parameter_offload, search.offload_parameters}
           : Rules{"offload_activations", stack_.activation_offload, search.offload_activations};
   const specs::OffloadDevice device = treatment.device;
-  if (device == specs::OffloadDevice::none) return restricted_name(rules.name, rules.restriction, device);
-  if (!contains(rules.offered, device))
+  if (device != specs::OffloadDevice::none && !contains(rules.offered, device))
     return unsupported(stack_, fmt::format("{} to \"{}\"", rules.name, name_of(device)));
-  if (auto refusal = restricted_name(rules.name, rules.restriction, device)) return refusal;
-  return restricted("offload_eighths", search.offload_eighths, treatment.eighths);
+  if (specs::allows(rules.restriction, device, treatment.eighths)) return std::nullopt;
+  std::vector<std::string> named;
+  for (const specs::OffloadOption& option : rules.restriction) named.push_back(to_string(option));
+  return refuse(
+      Constraint::search_restriction,
+      fmt::format("{0} = \"{1}\" is not in [search] {0} = [{2}]", rules.name,
+                  to_string(specs::OffloadOption{device, treatment.eighths}), fmt::join(named, ", ")));
 }
 
 MaybeRefusal Legality::offload(const MeshDegrees& mesh, const specs::StageOffload& offload,

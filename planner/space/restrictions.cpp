@@ -60,7 +60,6 @@ const std::vector<Restriction>& all_restrictions() {
       list<&SearchSpec::offload_optimizer>("offload_optimizer"),
       list<&SearchSpec::offload_parameters>("offload_parameters"),
       list<&SearchSpec::offload_activations>("offload_activations"),
-      list<&SearchSpec::offload_eighths>("offload_eighths"),
       list<&SearchSpec::attention_tensor>("attention_tensor"),
       list<&SearchSpec::feed_forward_tensor>("feed_forward_tensor"),
       list<&SearchSpec::embedding_tensor>("embedding_tensor"),

@@ -1,6 +1,7 @@
 // The space seen dimension by dimension: what occurs, and what a user might miss with the rule that excludes
 // it.
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -55,12 +56,12 @@ struct Occurring {
   std::set<specs::OutputLayerMode> output_mode;
   std::set<bool> delayed_update;
   std::set<std::string> axis_order;
-  std::set<std::int64_t> offload_eighths;
   std::set<specs::ScheduleKind> schedule;
   std::set<specs::Recomputation> recomputation;
   std::set<specs::ShardScope> shard_scope;
   std::set<bool> sequence_parallel;
-  std::set<specs::OffloadDevice> offload_optimizer, offload_parameters, offload_activations;
+  using Shares = std::map<specs::OffloadDevice, std::set<std::int64_t>>;
+  Shares offload_optimizer, offload_parameters, offload_activations;
 
   explicit Occurring(const Space& space) {
     for (const MeshSpace& mesh : space.meshes()) add(space, mesh);
@@ -72,7 +73,7 @@ struct Occurring {
     if (!choices.optimizer.empty()) delayed_update.insert(false);
     if (!choices.delayed_optimizer.empty()) delayed_update.insert(true);
     if (zero_stage.contains(3)) add(choices.parameters, offload_parameters);
-    if (zero_stage.empty() || *zero_stage.begin() < 3) offload_parameters.insert(specs::OffloadDevice::none);
+    if (zero_stage.empty() || *zero_stage.begin() < 3) offload_parameters[specs::OffloadDevice::none];
   }
 
  private:
@@ -108,11 +109,9 @@ struct Occurring {
       for (const std::int64_t steps : space.local_steps(mesh, zero)) local_steps.insert(steps);
     }
   }
-  void add(const std::vector<specs::OffloadTreatment>& choices, std::set<specs::OffloadDevice>& found) {
-    for (const specs::OffloadTreatment& treatment : choices) {
-      found.insert(treatment.device);
-      if (treatment.eighths > 0) offload_eighths.insert(treatment.eighths);
-    }
+  static void add(const std::vector<specs::OffloadTreatment>& choices, Shares& found) {
+    for (const specs::OffloadTreatment& treatment : choices)
+      found[treatment.device].insert(treatment.eighths);
   }
 };
 
@@ -239,18 +238,27 @@ std::vector<Dimension> Space::dimensions() const {
   dimensions.push_back(
       names("shard_scope", found.shard_scope, [&](specs::ShardScope) { return MaybeRefusal(); }));
 
-  const auto offload = [&](std::string name, const std::set<specs::OffloadDevice>& devices_found,
+  const auto offload = [&](std::string name, const Occurring::Shares& occurring,
                            specs::OffloadTreatment specs::StageOffload::*part) {
-    dimensions.push_back(names(std::move(name), devices_found, [&](specs::OffloadDevice device) {
+    Dimension dimension{std::move(name), {}, {}};
+    for (const specs::OffloadDevice device :
+         {specs::OffloadDevice::none, specs::OffloadDevice::cpu, specs::OffloadDevice::nvme}) {
       specs::StageOffload treatment;
       treatment.*part = {device, 8};
-      return legality_.offload(every_axis, treatment, {3, specs::ShardScope::world});
-    }));
+      if (const auto shares = occurring.find(device); shares != occurring.end()) {
+        const bool any = device == specs::OffloadDevice::none || shares->second.size() == 8;
+        for (const std::int64_t eighths : any ? std::set<std::int64_t>{0} : shares->second)
+          dimension.values.push_back(to_string(specs::OffloadOption{device, eighths}));
+      } else if (const auto refusal =
+                     legality_.offload(every_axis, treatment, {3, specs::ShardScope::world})) {
+        dimension.excluded.push_back(std::string(name_of(device)) + ": " + refusal->equation);
+      }
+    }
+    dimensions.push_back(std::move(dimension));
   };
   offload("offload_optimizer", found.offload_optimizer, &specs::StageOffload::optimizer);
   offload("offload_parameters", found.offload_parameters, &specs::StageOffload::parameters);
   offload("offload_activations", found.offload_activations, &specs::StageOffload::activations);
-  if (!found.offload_eighths.empty()) dimensions.push_back(degrees("offload_eighths", found.offload_eighths));
   if (found.delayed_update.contains(true)) {
     Dimension delayed{"delayed_update", {}, {}};
     for (const bool on : found.delayed_update) delayed.values.emplace_back(on ? "true" : "false");

@@ -387,22 +387,22 @@ std::vector<OffloadTreatment> WrittenOutSpace::offload(OffloadedPart part, const
   const std::vector<OffloadDevice>& offered = of_optimizer    ? stack_.optimizer_offload
                                               : of_parameters ? stack_.parameter_offload
                                                               : stack_.activation_offload;
-  const std::vector<OffloadDevice>& restriction = of_optimizer    ? search_.offload_optimizer
-                                                  : of_parameters ? search_.offload_parameters
-                                                                  : search_.offload_activations;
+  const std::vector<specs::OffloadOption>& restriction = of_optimizer    ? search_.offload_optimizer
+                                                         : of_parameters ? search_.offload_parameters
+                                                                         : search_.offload_activations;
+  const auto named = [&](OffloadDevice device, std::int64_t eighths) {
+    return wanted(restriction, specs::OffloadOption{device, eighths}) ||
+           among(restriction, specs::OffloadOption{device});
+  };
   std::vector<OffloadTreatment> allowed;
-  for (const OffloadDevice device : {OffloadDevice::none, OffloadDevice::cpu, OffloadDevice::nvme}) {
-    if (!wanted(restriction, device)) continue;
-    if (device == OffloadDevice::none) {
-      allowed.push_back({});
-      continue;
-    }
-    const bool of_activations = !of_optimizer && !of_parameters;
+  if (named(OffloadDevice::none, 0)) allowed.push_back({});
+  const bool of_activations = !of_optimizer && !of_parameters;
+  for (const OffloadDevice device : {OffloadDevice::cpu, OffloadDevice::nvme}) {
     if (!among(offered, device) || (of_parameters && zero.stage < 3) ||
         (of_activations && mesh.pipeline > 1 && !stack_.activation_offload_with_pipeline))
       continue;
     for (std::int64_t eighths = 1; eighths <= 8; ++eighths)
-      if (wanted(search_.offload_eighths, eighths)) allowed.push_back({device, eighths});
+      if (named(device, eighths)) allowed.push_back({device, eighths});
   }
   return allowed;
 }

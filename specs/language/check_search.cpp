@@ -143,6 +143,8 @@ void check_stack_values(const char* key, const std::vector<Value>& values, const
   const auto text = [](const Value& value) {
     if constexpr (std::is_enum_v<Value>)
       return std::string(name_of(value));
+    else if constexpr (std::is_same_v<Value, OffloadOption>)
+      return std::string(name_of(value.device));
     else
       return fmt::format("{}", value);
   };
@@ -172,6 +174,18 @@ void check_stack_list(const char* key, const std::vector<Value>& values, const S
   check_stack_values(
       key, values, stack, fmt::format("{}", fmt::join(names, ", ")),
       [supported](const StackSpec& any, const Value& value) { return holds(any.*supported, value); }, report);
+}
+
+void check_offload(const char* key, const std::vector<OffloadOption>& options, const StackSpec& stack,
+                   std::vector<OffloadDevice> StackSpec::*supported, CheckReport& report) {
+  std::vector<std::string_view> names;
+  for (const OffloadDevice device : stack.*supported) names.push_back(name_of(device));
+  check_stack_values(
+      key, options, stack, fmt::format("{}", fmt::join(names, ", ")),
+      [supported](const StackSpec& any, const OffloadOption& option) {
+        return holds(any.*supported, option.device);
+      },
+      report);
 }
 
 void check_stack_degree(const char* key, const std::vector<std::int64_t>& values,
@@ -226,12 +240,11 @@ void check_stack(const Experiment& experiment, CheckReport& report) {
   check_stack_list("zero_stage", search.zero_stage, *stack, &StackSpec::zero_stages, report);
   check_stack_list("shard_scope", search.shard_scope, *stack, &StackSpec::shard_scopes, report);
   check_stack_list("recomputation", search.recomputation, *stack, &StackSpec::recomputations, report);
-  check_stack_list("offload_optimizer", search.offload_optimizer, *stack, &StackSpec::optimizer_offload,
-                   report);
-  check_stack_list("offload_parameters", search.offload_parameters, *stack, &StackSpec::parameter_offload,
-                   report);
-  check_stack_list("offload_activations", search.offload_activations, *stack, &StackSpec::activation_offload,
-                   report);
+  check_offload("offload_optimizer", search.offload_optimizer, *stack, &StackSpec::optimizer_offload, report);
+  check_offload("offload_parameters", search.offload_parameters, *stack, &StackSpec::parameter_offload,
+                report);
+  check_offload("offload_activations", search.offload_activations, *stack, &StackSpec::activation_offload,
+                report);
   check_stack_values(
       "local_steps", search.local_steps, *stack, "1",
       [](const StackSpec& any, std::int64_t steps) { return steps == 1 || any.local_steps; }, report);

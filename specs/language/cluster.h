@@ -50,6 +50,7 @@ struct NodeSpec {
   double nvme_write_bytes_per_second = 0;
   std::vector<CollectiveRate> collective_rates;  ///< measured inside the node; empty: not measured
   double power_watts = 0;                        ///< beside the devices
+  double idle_power_watts = 0;                   ///< of the whole node where a job leaves it unused
   double price_per_hour_dollars = 0;             ///< of the whole node
   std::string price_date;
   bool operator==(const NodeSpec&) const = default;

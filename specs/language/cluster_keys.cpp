@@ -110,6 +110,8 @@ void visit_keys(KeyVisitor& visitor, NodeSpec& node) {
                    {});
   visit_collective_rates(visitor, node.collective_rates);
   visitor.quantity({"power", "beside the devices"}, node.power_watts, Unit::watts, {0, 1e6});
+  visitor.quantity({"idle_power", "of the whole node where a job leaves it unused", {}, true},
+                   node.idle_power_watts, Unit::watts, {0, 1e6});
   visitor.number({"price_per_hour", "US dollars, of the whole node; 0: not known"},
                  node.price_per_hour_dollars, {0, 1e6});
   visitor.text({"price_date", "of the price"}, node.price_date);

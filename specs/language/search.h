@@ -2,13 +2,34 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "specs/language/vocabulary.h"
 #include "specs/schedule/schedule.h"
 
 namespace specs {
+
+/// Where a part may lie: the device, with any share of it or with so many eighths.
+struct OffloadOption {
+  OffloadDevice device = OffloadDevice::none;
+  std::int64_t eighths = 0;  ///< 0: any share
+
+  OffloadOption() = default;
+  OffloadOption(OffloadDevice where, std::int64_t share = 0) : device(where), eighths(share) {}
+  bool operator==(const OffloadOption&) const = default;
+};
+
+/// "none", "cpu" with any share, "cpu/4" with four eighths.
+std::string to_string(const OffloadOption& option);
+std::optional<OffloadOption> offload_option_from(std::string_view text);
+/// All that can be written.
+std::vector<std::string> offload_option_names();
+
+/// True where one of the options, or none at all being named, lets `eighths` of the part lie on the device.
+bool allows(const std::vector<OffloadOption>& options, OffloadDevice device, std::int64_t eighths);
 
 /// An empty list leaves the dimension free.
 struct SearchSpec {
@@ -25,16 +46,15 @@ struct SearchSpec {
   std::vector<std::int64_t> virtual_stages;
   std::vector<Recomputation> recomputation;
   std::vector<bool> sequence_parallel;
-  std::vector<OffloadDevice> offload_optimizer;
-  std::vector<OffloadDevice> offload_parameters;
-  std::vector<OffloadDevice> offload_activations;
+  std::vector<OffloadOption> offload_optimizer;
+  std::vector<OffloadOption> offload_parameters;
+  std::vector<OffloadOption> offload_activations;
   std::vector<std::int64_t> attention_tensor;
   std::vector<std::int64_t> feed_forward_tensor;
   std::vector<std::int64_t> embedding_tensor;
   std::vector<std::int64_t> output_tensor;
   std::vector<OutputLayerMode> output_mode;
-  std::vector<std::string> axis_order;  ///< "tp-cp-dp-pp" and its permutations
-  std::vector<std::int64_t> offload_eighths;
+  std::vector<std::string> axis_order;          ///< "tp-cp-dp-pp" and its permutations
   std::vector<std::int64_t> recomputed_layers;  ///< per stage
   std::vector<std::int64_t> micro_batch_group;
   std::vector<bool> delayed_update;

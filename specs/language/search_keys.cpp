@@ -25,6 +25,15 @@ std::vector<std::string> axis_orders() {
   return orders;
 }
 
+void visit_offload(KeyVisitor& visitor, const Key& key, std::vector<OffloadOption>& options) {
+  std::vector<std::string> names;
+  for (const OffloadOption& option : options) names.push_back(to_string(option));
+  visitor.list_of(key, names, offload_option_names());
+  options.clear();
+  for (const std::string& name : names)
+    if (const auto option = offload_option_from(name)) options.push_back(*option);
+}
+
 void visit_module_lists(KeyVisitor& visitor, SearchSpec& search, IntegerRange degree) {
   visitor.integer_list({"attention_tensor", "tensor degrees of the attention; 0: the stage's", {}, true},
                        search.attention_tensor, degree);
@@ -61,16 +70,15 @@ void visit_keys(KeyVisitor& visitor, SearchSpec& search) {
                       search.recomputation);
   visitor.flag_list({"sequence_parallel", "norms and dropout split along the sequence", {}, true},
                     search.sequence_parallel);
-  visitor.choice_list({"offload_optimizer", "where optimizer states may go", {}, true},
-                      search.offload_optimizer);
-  visitor.choice_list({"offload_parameters", "where parameters may go", {}, true}, search.offload_parameters);
-  visitor.choice_list({"offload_activations", "where activations may go", {}, true},
-                      search.offload_activations);
+  visit_offload(visitor, {"offload_optimizer", "where optimizer states may go", {}, true},
+                search.offload_optimizer);
+  visit_offload(visitor, {"offload_parameters", "where parameters may go", {}, true},
+                search.offload_parameters);
+  visit_offload(visitor, {"offload_activations", "where activations may go", {}, true},
+                search.offload_activations);
   visit_module_lists(visitor, search, {0, degree.maximum});
   visitor.list_of({"axis_order", "in which consecutive ranks fill the axes, innermost first", {}, true},
                   search.axis_order, axis_orders());
-  visitor.integer_list({"offload_eighths", "share that is offloaded", {}, true}, search.offload_eighths,
-                       {0, 8});
   visitor.integer_list({"recomputed_layers", "layers of a stage that are recomputed", {}, true},
                        search.recomputed_layers, {0, 100'000});
   visitor.integer_list({"micro_batch_group", "interleaved: micro-batches that go round together", {}, true},

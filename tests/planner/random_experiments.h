@@ -99,7 +99,8 @@ class RandomExperiments {
     constexpr std::array objectives{specs::Objective::step_time, specs::Objective::cost,
                                     specs::Objective::energy, specs::Objective::goodput};
     search.objective = objectives[random_() % objectives.size()];
-    if (sometimes(2)) search.offload_eighths = {4, 8};
+    if (sometimes(2))
+      search.offload_optimizer = search.offload_parameters = search.offload_activations = halves();
     if (sometimes(3)) search.offload_activations = {specs::OffloadDevice::none};
     if (sometimes(5)) search.micro_batch = {1, 2};
     if (sometimes(5)) search.context = {1};
@@ -110,6 +111,12 @@ class RandomExperiments {
     if (sometimes(6)) search.local_steps = {1, 4};
     if (sometimes(4)) search.micro_batch_group = {0, pick({2, 3, 4, 6})};
     if (sometimes(4)) search.delayed_update = {false, true};
+  }
+
+  /// Nothing, half or all of a part, on every device.
+  static std::vector<specs::OffloadOption> halves() {
+    using enum specs::OffloadDevice;
+    return {none, {cpu, 4}, {cpu, 8}, {nvme, 4}, {nvme, 8}};
   }
 
   /// One or two module kinds may have degrees of their own.

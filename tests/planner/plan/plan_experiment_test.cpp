@@ -1,6 +1,7 @@
 #include "planner/plan/plan_experiment.h"
 
 #include <algorithm>
+#include <array>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -157,6 +158,25 @@ TEST(PlanExperiment, TensorParallelismStaysInsideTheNodeAndAcrossItTheExchangesA
   };
   EXPECT_GT(exchange(*answer->cost) - exchange(plan.prediction),
             0.5 * (answer->cost->step_seconds - plan.prediction.step_seconds));
+}
+
+TEST(PlanExperiment, EachObjectiveOfTheExampleChoosesAPlanOfItsOwnThatIsBestByItsMeasure) {
+  std::vector<specs::Plan> plans;
+  constexpr std::array objectives{specs::Objective::step_time, specs::Objective::cost,
+                                  specs::Objective::energy, specs::Objective::goodput};
+  for (const specs::Objective objective : objectives) {
+    const auto experiment = specs::read_experiment(
+        "examples/objectives.toml", {"search.objective=" + std::string(specs::name_of(objective))});
+    ASSERT_TRUE(experiment.ok()) << experiment.diagnostics.render();
+    plans.push_back(plan_of(*experiment));
+  }
+  for (std::size_t chosen = 0; chosen < plans.size(); ++chosen)
+    for (std::size_t other = 0; other < plans.size(); ++other) {
+      if (other == chosen) continue;
+      EXPECT_NE(plans[chosen].placement, plans[other].placement);
+      EXPECT_LT(plans[chosen].objective, objective_of(objectives[chosen], plans[other].prediction))
+          << specs::name_of(objectives[chosen]) << " against " << specs::name_of(objectives[other]);
+    }
 }
 
 TEST(PlanExperiment, OfAMixedClusterThatNoMeshUsesWholeTheLargestPartIsPlannedAndTheRestIsNamed) {

@@ -224,7 +224,10 @@ TEST(MixedCluster, RandomClustersGiveTheBestOfAllPlacements) {
     if (pick({0, 1, 2, 3, 4}) == 0) groups.push_back(groups.front());
     if (pick({0, 1, 2}) == 0) experiment.cluster.network.node_bytes_per_second *= 0.05;
     experiment.model.tied_embeddings = pick({0, 1}) == 1;
-    experiment.search.offload_eighths = {4, 8};
+    using enum specs::OffloadDevice;
+    const std::vector<specs::OffloadOption> halves{none, {cpu, 4}, {cpu, 8}, {nvme, 4}, {nvme, 8}};
+    experiment.search.offload_optimizer = experiment.search.offload_parameters =
+        experiment.search.offload_activations = halves;
     experiment.search.context = {1};
     experiment.search.sequence_parallel = {true};
     experiment.search.unequal_shares = pick({0, 1, 1}) == 1;

@@ -246,6 +246,22 @@ tensor = [5]
   EXPECT_TRUE(points) << points.diagnostics.render();
 }
 
+TEST(Search, NamesSharesOfAnOffloadInEighths) {
+  const Experiment experiment =
+      read_good(small, {"search.offload_optimizer=['none', 'cpu/4', 'nvme/8']",
+                        "search.offload_parameters=cpu", "training.stack=deepspeed"});
+  EXPECT_EQ(
+      experiment.search.offload_optimizer,
+      (std::vector<OffloadOption>{OffloadDevice::none, {OffloadDevice::cpu, 4}, {OffloadDevice::nvme, 8}}));
+  EXPECT_EQ(experiment.search.offload_parameters, std::vector<OffloadOption>{OffloadDevice::cpu});
+  EXPECT_TRUE(allows(experiment.search.offload_optimizer, OffloadDevice::cpu, 4));
+  EXPECT_FALSE(allows(experiment.search.offload_optimizer, OffloadDevice::cpu, 8));
+  EXPECT_TRUE(allows(experiment.search.offload_parameters, OffloadDevice::cpu, 1));
+  EXPECT_FALSE(allows(experiment.search.offload_parameters, OffloadDevice::none, 0));
+  EXPECT_NE(errors_of(small, {"search.offload_optimizer=cpu/9"}).find("did you mean \"cpu/"),
+            std::string::npos);
+}
+
 TEST(Sweep, OfTooManyPointsIsRefused) {
   std::string values = "[1";
   for (int i = 2; i <= 200; ++i) values += ", " + std::to_string(i);
