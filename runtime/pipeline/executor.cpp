@@ -49,7 +49,9 @@ void PipelineExecutor::perform(const specs::Action& action) {
       if (synchronises) synchronise();
       return finish(key);
     case specs::ActionKind::input_gradient:
-      return backward(key, true);
+      backward(key, true);
+      if (synchronises) synchronise();
+      return;
     case specs::ActionKind::weight_gradient:
       weight_gradient(key);
       if (synchronises) synchronise();

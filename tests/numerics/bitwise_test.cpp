@@ -131,11 +131,14 @@ TEST_F(Bitwise, SchedulesAreTheSame) {
   deep.tied = false;
   deep.sequence_parallel = true;
   deep.micro_batches = 8;
-  for (const specs::ScheduleKind kind : {specs::ScheduleKind::gpipe, specs::ScheduleKind::zero_bubble_h1}) {
-    TrainingCase other = deep;
-    other.schedule = kind;
-    expect_same(deep, other);
-  }
+  for (const bool synchronises : {false, true})
+    for (const specs::ScheduleKind kind :
+         {specs::ScheduleKind::gpipe, specs::ScheduleKind::zero_bubble_h1, deep.schedule}) {
+      TrainingCase other = deep;
+      other.schedule = kind;
+      other.debug_synchronise = synchronises;
+      expect_same(deep, other);
+    }
 }
 
 TEST_F(Bitwise, RecomputationWithDropoutChangesNothing) {
