@@ -8,6 +8,7 @@
 
 #include "planner/space/legality.h"
 #include "planner/space/module_treatments.h"
+#include "planner/space/refusals.h"
 
 namespace planner {
 namespace {
@@ -15,11 +16,6 @@ namespace {
 using specs::ModuleTreatments;
 using specs::OutputLayerMode;
 using specs::ReplicaWork;
-
-template <class Value>
-bool contains(const std::vector<Value>& values, const Value& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
-}
 
 /// A degree of 0 is the mesh's, and may be named as either.
 MaybeRefusal restricted_degree(std::string_view key, const std::vector<std::int64_t>& named,
