@@ -3,7 +3,7 @@
 
 #include <array>
 #include <cstdint>
-#include <vector>
+#include <span>
 
 #include "cost_models/cost_inputs.h"
 #include "cost_models/layer_cost.h"
@@ -49,8 +49,8 @@ ModuleSplit module_split(const specs::ModelSpec& model, const specs::ModuleTreat
 
 /// One rank of a pipeline rank, as the memory formulas see it.
 struct RankLoad {
-  UnitCounts counts;               ///< of all virtual stages together
-  std::vector<UnitCounts> chunks;  ///< of each virtual stage; empty: they are equal
+  UnitCounts counts;                   ///< of all virtual stages together
+  std::span<const UnitCounts> chunks;  ///< of each virtual stage; empty: they are equal
   RankParameters parameters;
   ShardKey shards;
   PipelineShape pipeline;

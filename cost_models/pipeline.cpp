@@ -12,20 +12,24 @@ namespace {
 
 using specs::ScheduleKind;
 
-std::int32_t rank_of(const PipelineShape& shape, std::int32_t stage) {
-  const auto ranks = static_cast<std::int32_t>(shape.ranks);
-  const std::int32_t lap = stage / ranks;
-  const std::int32_t place = stage % ranks;
-  const bool back = specs::layout_of(shape.schedule) == specs::StageLayout::v_shape && lap % 2 == 1;
-  return back ? ranks - 1 - place : place;
-}
+bool goes_there_and_back(ScheduleKind kind) { return specs::layout_of(kind) == specs::StageLayout::v_shape; }
 
 std::vector<double> rank_totals(const PipelineShape& shape, std::span<const StageSeconds> stages) {
-  std::vector<double> totals(static_cast<std::size_t>(shape.ranks));
-  for (std::size_t stage = 0; stage < stages.size(); ++stage)
-    totals[static_cast<std::size_t>(rank_of(shape, static_cast<std::int32_t>(stage)))] +=
-        stages[stage].total();
+  const auto ranks = static_cast<std::size_t>(shape.ranks);
+  std::vector<double> totals(ranks);
+  bool back = false;
+  for (std::size_t first = 0; first < stages.size(); first += ranks) {
+    const std::span<const StageSeconds> lap = stages.subspan(first, std::min(ranks, stages.size() - first));
+    for (std::size_t place = 0; place < lap.size(); ++place)
+      totals[back ? ranks - 1 - place : place] += lap[place].total();
+    back = !back && goes_there_and_back(shape.schedule);
+  }
   return totals;
+}
+
+/// Whether a rank's last action is the backward pass of its first stage, whose gradient goes back.
+bool ends_with_gradients(ScheduleKind kind) {
+  return kind == ScheduleKind::one_forward_one_backward || kind == ScheduleKind::interleaved;
 }
 
 // Backwards from the last rank, where the backward passes start.
@@ -94,6 +98,40 @@ SimulatedOrder simulated_order(const PipelineShape& shape, const ScheduleOrders&
 
 }  // namespace
 
+double Transfers::way(double ranks) const {
+  if (after_rank_.empty()) return (ranks - 1) * each_;
+  double sum = 0;
+  for (std::size_t rank = 0; rank + 1 < after_rank_.size(); ++rank) sum += after_rank_[rank];
+  return sum;
+}
+
+double Transfers::way(std::int64_t first, std::int64_t boundaries) const {
+  if (after_rank_.empty()) return static_cast<double>(boundaries) * each_;
+  double sum = 0;
+  for (std::int64_t rank = first; rank < first + boundaries; ++rank) sum += after(rank);
+  return sum;
+}
+
+double Transfers::least() const {
+  return after_rank_.empty() ? each_ : *std::min_element(after_rank_.begin(), after_rank_.end());
+}
+
+std::vector<double> Transfers::between_stages(const PipelineShape& shape) const {
+  const auto ranks = static_cast<std::int64_t>(shape.ranks);
+  const auto stages = static_cast<std::int64_t>(shape.ranks * shape.virtual_stages);
+  if (after_rank_.empty()) return std::vector<double>(static_cast<std::size_t>(stages - 1), each_);
+  const bool there_and_back = goes_there_and_back(shape.schedule);
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(stages - 1));
+  for (std::int64_t stage = 0; stage + 1 < stages; ++stage) {
+    const std::int64_t place = stage % ranks;
+    const bool back = there_and_back && stage / ranks % 2 == 1;
+    // On the way back stage and rank run against each other; where it turns, both stages are on one rank.
+    seconds.push_back(after(back ? std::max<std::int64_t>(ranks - 2 - place, 0) : place));
+  }
+  return seconds;
+}
+
 double slowest_rank_seconds(const PipelineShape& shape, std::span<const StageSeconds> stages) {
   const std::vector<double> totals = rank_totals(shape, stages);
   return *std::max_element(totals.begin(), totals.end());
@@ -123,8 +161,7 @@ PipelineSeconds pipeline_seconds_without_transfers_too(const PipelineShape& shap
 double pipeline_lower_bound(const PipelineShape& shape, const PipelineLoad& load) {
   if (shape.schedule == ScheduleKind::gpipe && shape.ranks > 1)
     return gpipe_seconds(shape.micro_batches, load);
-  const bool ends_with_gradients =
-      shape.schedule == ScheduleKind::one_forward_one_backward || shape.schedule == ScheduleKind::interleaved;
+  const bool comes_back = ends_with_gradients(shape.schedule);
   const std::vector<double> totals = rank_totals(shape, load.stages);
   double way_there = 0, way_back = 0, largest = 0;
   for (std::size_t rank = 0; rank < totals.size(); ++rank) {
@@ -132,7 +169,29 @@ double pipeline_lower_bound(const PipelineShape& shape, const PipelineLoad& load
     largest = std::max({largest, done + load.after[rank], done + way_back});
     if (rank + 1 == totals.size()) break;
     way_there += load.stages[rank].forward + load.transfers[rank];
-    if (ends_with_gradients) way_back += load.stages[rank].backward + load.transfers[rank];
+    if (comes_back) way_back += load.stages[rank].backward + load.transfers[rank];
+  }
+  return largest;
+}
+
+// Of alike ranks the last is the one with the longest ways.
+double pipeline_lower_bound(const PipelineShape& shape, std::span<const AlikeRanks> ranks,
+                            const Transfers& transfers) {
+  const bool comes_back = ends_with_gradients(shape.schedule);
+  double way_there = 0, way_back = 0, largest = 0;
+  std::int64_t rank = 0;
+  for (const AlikeRanks& run : ranks) {
+    const double others = static_cast<double>(run.ranks - 1);
+    const double between = transfers.way(rank, run.ranks - 1);
+    way_there += others * run.first_stage.forward + between;
+    if (comes_back) way_back += others * run.first_stage.backward + between;
+    const double done = way_there + shape.micro_batches * run.micro_batch;
+    largest = std::max({largest, done + run.after, done + way_back});
+    rank += run.ranks;
+    if (&run == &ranks.back()) break;
+    const double to_next = transfers.after(rank - 1);
+    way_there += run.first_stage.forward + to_next;
+    if (comes_back) way_back += run.first_stage.backward + to_next;
   }
   return largest;
 }

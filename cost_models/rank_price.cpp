@@ -18,6 +18,18 @@ void extend(std::vector<Run>& runs, const Run& next, std::int64_t Run::*length) 
     runs.push_back(next);
 }
 
+void add_stage(const std::vector<StageRun>& runs, const UnitCounts& counts, RankRun& rank) {
+  const auto alike =
+      std::find_if(runs.begin(), runs.end(), [&](const StageRun& run) { return run.counts == counts; });
+  const auto run = static_cast<std::size_t>(alike - runs.begin());
+  const auto known = std::find_if(rank.stages.begin(), rank.stages.end(),
+                                  [&](const RankRun::Stages& stages) { return stages.run == run; });
+  if (known == rank.stages.end())
+    rank.stages.push_back({run, 1});
+  else
+    ++known->stages;
+}
+
 // ZeRO-3 gathers what it offloads once in each direction of a micro-batch, ahead of its use: each rank
 // brings its shard in from the host or the drive meanwhile.
 void fetch_parameters(const CostInputs& inputs, const LayerCosts& costs, const UnitCounts& counts,
@@ -51,6 +63,7 @@ PipelineCut pipeline_cut(const specs::ModelSpec& model, const specs::Placement& 
     rank.first_rank = stage.pipeline_rank;
     if (placement.virtual_stages > 1) rank.chunks.push_back(counts);
     extend(cut.stages, {counts, 1}, &StageRun::stages);
+    add_stage(cut.stages, counts, rank);
   }
   for (const RankRun& rank : of_rank) extend(cut.ranks, rank, &RankRun::ranks);
   return cut;
@@ -248,7 +261,25 @@ double regular_step_seconds(const CostInputs& inputs, const LayerCosts& costs, c
 
 double regular_step_bound(const CostInputs& inputs, const LayerCosts& costs, const JobShape& job,
                           const ShardKey& shards, const PipelineCut& cut) {
-  return step_lower_bound(inputs, job.step, regular_parts(inputs, costs, job, shards, cut).view());
+  if (inputs.profile.options.balanced_stages || job.step.pipeline.schedule == specs::ScheduleKind::gpipe)
+    return step_lower_bound(inputs, job.step, regular_parts(inputs, costs, job, shards, cut).view());
+  std::vector<StageSeconds> seconds;
+  seconds.reserve(cut.stages.size());
+  for (const StageRun& run : cut.stages)
+    seconds.push_back(
+        placed_stage_seconds(inputs, costs, run.counts, shards, static_cast<double>(job.micro_batch)));
+  std::vector<AlikeRanks> ranks;
+  ranks.reserve(cut.ranks.size());
+  std::vector<StepEndSeconds> ends;
+  ends.reserve(cut.ranks.size());
+  for (const RankRun& run : cut.ranks) {
+    ends.push_back(rank_end_seconds(inputs, costs, run.counts, shards));
+    AlikeRanks alike{run.ranks, seconds[run.stages.front().run], 0, ends.back().gradient_reduction};
+    for (const RankRun::Stages& stages : run.stages)
+      alike.micro_batch += stages.stages * seconds[stages.run].total();
+    ranks.push_back(alike);
+  }
+  return step_lower_bound(inputs, job.step, ranks, ends, job.transfers);
 }
 
 }  // namespace cost_models

@@ -25,6 +25,14 @@ struct RankRun {
   std::vector<UnitCounts> chunks;  ///< of each of its stages; empty with one
   std::int64_t first_rank = 0;
   std::int64_t ranks = 1;
+  /// Its stages, its first one's kind before the others: the first run of such stages, and how many there
+  /// are.
+  struct Stages {
+    std::size_t run = 0;
+    double stages = 0;
+    bool operator==(const Stages&) const = default;
+  };
+  std::vector<Stages> stages;
   bool operator==(const RankRun&) const = default;
 };
 

@@ -5,36 +5,7 @@
 #include <numeric>
 #include <vector>
 
-#include "specs/schedule/generate.h"
-
 namespace cost_models {
-
-double Transfers::way(double ranks) const {
-  if (after_rank_.empty()) return (ranks - 1) * each_;
-  double sum = 0;
-  for (std::size_t rank = 0; rank + 1 < after_rank_.size(); ++rank) sum += after_rank_[rank];
-  return sum;
-}
-
-double Transfers::least() const {
-  return after_rank_.empty() ? each_ : *std::min_element(after_rank_.begin(), after_rank_.end());
-}
-
-std::vector<double> Transfers::between_stages(const PipelineShape& shape) const {
-  const auto ranks = static_cast<std::int64_t>(shape.ranks);
-  const auto stages = static_cast<std::int64_t>(shape.ranks * shape.virtual_stages);
-  if (after_rank_.empty()) return std::vector<double>(static_cast<std::size_t>(stages - 1), each_);
-  const bool there_and_back = specs::layout_of(shape.schedule) == specs::StageLayout::v_shape;
-  std::vector<double> seconds;
-  seconds.reserve(static_cast<std::size_t>(stages - 1));
-  for (std::int64_t stage = 0; stage + 1 < stages; ++stage) {
-    const std::int64_t place = stage % ranks;
-    const bool back = there_and_back && stage / ranks % 2 == 1;
-    // On the way back stage and rank run against each other; where it turns, both stages are on one rank.
-    seconds.push_back(after(back ? std::max<std::int64_t>(ranks - 2 - place, 0) : place));
-  }
-  return seconds;
-}
 
 namespace {
 
@@ -160,6 +131,13 @@ double step_lower_bound(const CostInputs& inputs, const StepShape& shape, const 
   return std::max(pipeline_lower_bound(shape.pipeline, {parts.stages, parts.transfers, after}) +
                       longest_update(parts.ends).update() + fixed_seconds(inputs, shape),
                   longest_delayed(parts.ends));
+}
+
+double step_lower_bound(const CostInputs& inputs, const StepShape& shape, std::span<const AlikeRanks> ranks,
+                        std::span<const StepEndSeconds> ends, const Transfers& transfers) {
+  return std::max(pipeline_lower_bound(shape.pipeline, ranks, transfers) + longest_update(ends).update() +
+                      fixed_seconds(inputs, shape),
+                  longest_delayed(ends));
 }
 
 StepSeconds step_account(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,

@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <span>
-#include <utility>
-#include <vector>
 
 #include "cost_models/cost_inputs.h"
 #include "cost_models/pipeline.h"
@@ -37,28 +35,6 @@ struct StepSeconds {
   double total() const { return work + transfer + bubble + end.total() + fixed; }
 };
 
-/// Exposed seconds of moving one micro-batch's activations from each pipeline rank to the next, the last
-/// one's to the first; as long as its gradients take back.
-class Transfers {
- public:
-  Transfers() = default;
-  /// All alike.
-  explicit Transfers(double each) : each_(each) {}
-  explicit Transfers(std::vector<double> after_rank) : after_rank_(std::move(after_rank)) {}
-  double after(std::int64_t rank) const {
-    return after_rank_.empty() ? each_ : after_rank_[static_cast<std::size_t>(rank)];
-  }
-  /// From the first rank to the last.
-  double way(double ranks) const;
-  double least() const;
-  /// Over the boundary after each stage but the last.
-  std::vector<double> between_stages(const PipelineShape& shape) const;
-
- private:
-  double each_ = 0;
-  std::vector<double> after_rank_;
-};
-
 /// Ranks of neighbouring stages that lie in one node talk over its link; a boundary that any replica crosses
 /// between nodes takes as long as that one.
 Transfers boundary_transfers(const CostInputs& inputs, const ShardKey& shards, double micro_batch,
@@ -72,6 +48,10 @@ double fixed_seconds(const CostInputs& inputs, const StepShape& shape);
 
 /// Never above step_seconds, and without a simulation.
 double step_lower_bound(const CostInputs& inputs, const StepShape& shape, const StepParts& parts);
+
+/// The same from runs of alike ranks, with the end of each run's ranks.
+double step_lower_bound(const CostInputs& inputs, const StepShape& shape, std::span<const AlikeRanks> ranks,
+                        std::span<const StepEndSeconds> ends, const Transfers& transfers);
 
 double step_seconds(const CostInputs& inputs, const StepShape& shape, const StepParts& parts,
                     const ScheduleOrders& orders);

@@ -42,10 +42,10 @@ void add_runners_up(const SearchResult& result, const Pricer& pricer, const cost
   }
 }
 
-/// What memory keeps the plan from: the best placement that would be better and does not fit.
+/// What memory keeps the plan from.
 void add_binding_constraint(const SearchResult& result, const Pricer& pricer, specs::Plan& plan) {
-  const std::optional<PricedCandidate>& better = result.best_infeasible;
-  if (!better || !is_better(better->price, result.best->price)) return;
+  const std::optional<PricedCandidate>& better = result.near_miss;
+  if (!better) return;
   const Constraint constraint =
       pricer.fits_device(better->price) ? Constraint::host_memory : Constraint::device_memory;
   plan.advice.insert(

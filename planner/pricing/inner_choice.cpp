@@ -96,10 +96,10 @@ bool InnerChoices::any_fits(const RegularPlacement& outer, std::int64_t device_b
   const bool alike = numbers_ == specs::RecomputedLayerNumbers::alike;
   if (cuts_are_free(outer)) {
     const RecomputedLayers allowed = most_recomputed(outer);
-    return any_partition_fits(
-        StageChain(same_devices(pricer, outer, device_bytes, host_bytes), outer, blocks_, pieces_, allowed));
+    return StageFits(same_devices(pricer, outer, device_bytes, host_bytes), outer, blocks_, pieces_, allowed)
+        .any_partition();
   }
-  FixedCut cut(pricer, outer, even_cut(outer), blocks_);
+  const FixedCut cut(pricer, even_cut(outer));
   const auto fits = [&](std::size_t rank, std::int64_t count) {
     const auto bytes = cut.memory(rank, count);
     return bytes.device <= device_bytes && bytes.host_per_node <= host_bytes;

@@ -120,7 +120,9 @@ class InnerChoices {
   const EvenCut& even_cut(const specs::RegularPlacement& outer) const;
 
   mutable std::map<std::tuple<std::int64_t, std::int64_t, int>, Count> counts_;
-  mutable std::map<std::tuple<std::int64_t, std::int64_t, specs::ScheduleKind>, EvenCut> even_cuts_;
+  using CutKey =
+      std::tuple<std::int64_t, std::int64_t, specs::ScheduleKind, specs::Recomputation, std::uint32_t>;
+  mutable std::map<CutKey, EvenCut> even_cuts_;
   /// What is known of the time that a point takes at least, by hash.
   double& known_bound(const specs::RegularPlacement& point) const;
   mutable std::unordered_map<std::size_t, std::vector<std::pair<specs::RegularPlacement, double>>> known_;

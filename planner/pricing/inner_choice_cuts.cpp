@@ -91,7 +91,7 @@ std::optional<InnerChoice> InnerChoices::best_cut_alike(const RegularPlacement& 
   const std::vector<std::int64_t> numbers = numbers_alike(outer);
   const auto fits_with = [&](std::int64_t number) {
     const RecomputedLayers allowed = RecomputedLayers::of_every_stage(number);
-    return any_partition_fits(StageChain(devices, outer, blocks_, pieces_, allowed));
+    return StageFits(devices, outer, blocks_, pieces_, allowed).any_partition();
   };
   auto number =
       std::partition_point(numbers.begin(), numbers.end(), [&](auto count) { return !fits_with(count); });

@@ -9,31 +9,22 @@
 namespace planner {
 namespace {
 
-using specs::PipelineStage;
 using specs::RegularPlacement;
 
 }  // namespace
 
 const EvenCut& InnerChoices::even_cut(const RegularPlacement& outer) const {
-  const auto [known, unknown] =
-      even_cuts_.try_emplace({outer.pipeline, outer.virtual_stages, outer.schedule});
-  EvenCut& cut = known->second;
-  if (!unknown) return cut;
-  cut.of_rank.resize(static_cast<std::size_t>(outer.pipeline));
-  cut.layers.assign(cut.of_rank.size(), blocks_);
-  for (const PipelineStage& stage : specs::regular_placement(outer, blocks_).stages) {
-    const auto rank = static_cast<std::size_t>(stage.pipeline_rank);
-    cut.of_rank[rank].push_back(cut.units.size());
-    cut.layers[rank] = std::min(cut.layers[rank], specs::layers_touched(stage.units, blocks_));
-    cut.units.push_back(stage.units);
-  }
-  return cut;
+  const CutKey key{outer.pipeline, outer.virtual_stages, outer.schedule, outer.recomputation,
+                   outer.recomputed_modules};
+  const auto known = even_cuts_.find(key);
+  if (known != even_cuts_.end()) return known->second;
+  return even_cuts_.try_emplace(key, experiment_.model, outer).first->second;
 }
 
 std::optional<InnerChoice> InnerChoices::best_of_even_cut(const RegularPlacement& outer,
                                                           const Wanted& wanted) const {
   const cost_models::StagePricer pricer = estimator_.stage_pricer(outer);
-  FixedCut cut(pricer, outer, even_cut(outer), blocks_);
+  FixedCut cut(pricer, even_cut(outer));
   const auto fits = [&](std::size_t rank, std::int64_t count) {
     const auto bytes = cut.memory(rank, count);
     return bytes.device <= estimator_.usable_device_bytes() &&

@@ -135,8 +135,8 @@ std::unique_ptr<MixedPricer::StageLayout> MixedPricer::stage_layout(const Point&
   std::vector<StageDevices> devices;
   for (const std::size_t group : groups)
     devices.push_back({&point.pricers[group], limits.device_bytes[group], limits.host_bytes_per_node[group]});
-  return std::make_unique<StageLayout>(StageLayout{
-      std::move(groups), StageChain(std::move(devices), outer, blocks_, inner_.pieces(), point.allowed)});
+  return std::make_unique<StageLayout>(
+      StageLayout{std::move(groups), StageChain(devices, outer, blocks_, inner_.pieces(), point.allowed)});
 }
 
 bool MixedPricer::any_fits(Point& point, const GroupLimits& limits) const {

@@ -9,79 +9,8 @@ namespace planner {
 using cost_models::StagePricer;
 using cost_models::StageSeconds;
 using cost_models::UnitCounts;
-using specs::PipelineStage;
 using specs::RegularPlacement;
 using specs::ScheduleKind;
-
-RecomputedLayers::RecomputedLayers(const specs::SearchSpec& search, const RegularPlacement& outer)
-    : any_(search.recomputed_layers.empty()), list_(search.recomputed_layers) {
-  if (outer.recomputation == specs::Recomputation::none) {
-    any_ = false;
-    list_ = {0};
-  }
-  std::sort(list_.begin(), list_.end());
-  list_.erase(std::unique(list_.begin(), list_.end()), list_.end());
-}
-
-RecomputedLayers RecomputedLayers::of_every_stage(std::int64_t layers) {
-  RecomputedLayers numbers;
-  numbers.of_every_stage_ = layers;
-  return numbers;
-}
-
-std::int64_t RecomputedLayers::choices(std::int64_t layers) const {
-  if (of_every_stage_ > 0) return 1;
-  return any_ ? layers + 1 : std::upper_bound(list_.begin(), list_.end(), layers) - list_.begin();
-}
-
-void set_recomputation(const RegularPlacement& outer, std::int64_t blocks, std::int64_t recomputed,
-                       PipelineStage& stage) {
-  stage.recomputation.clear();
-  if (recomputed == 0) return;
-  const std::int64_t touched = specs::layers_touched(stage.units, blocks);
-  stage.recomputation.push_back(
-      {.layers = recomputed, .mode = outer.recomputation, .modules = outer.recomputed_modules});
-  if (recomputed < touched)
-    stage.recomputation.push_back({.layers = touched - recomputed, .mode = specs::Recomputation::none});
-}
-
-ChainPieces::ChainPieces(const specs::ModelSpec& model, bool inside_layers) : inside_layers_(inside_layers) {
-  const std::int64_t blocks = specs::block_count(model);
-  places_.push_back(0);
-  for (std::int64_t layer = 0; layer < blocks; ++layer) {
-    if (layer > 0) places_.push_back(specs::attention_unit(layer));
-    if (inside_layers) places_.push_back(specs::feed_forward_unit(layer));
-  }
-  places_.push_back(specs::unit_count(blocks));
-  for (std::size_t index = 0; index + 1 < places_.size(); ++index)
-    counts_.push_back(
-        cost_models::unit_counts(model, {places_[index], places_[index + 1]}, specs::Recomputation::none, 0));
-  find_runs();
-}
-
-// Cuts inside layers take two pieces in turn.
-void ChainPieces::find_runs() {
-  const std::size_t turn = inside_layers_ ? 2 : 1;
-  std::vector<std::size_t> begins(counts_.size());
-  for (std::size_t index = 0, begin = 0; index < counts_.size(); ++index) {
-    if (index >= begin + turn && counts_[index] != counts_[index - turn]) begin = index;
-    begins[index] = begin;
-  }
-  run_end_.resize(static_cast<std::size_t>(places_.back()) + 1);
-  run_shift_.resize(run_end_.size());
-  for (std::size_t index = counts_.size(); index-- > 0;) {
-    const auto at = static_cast<std::size_t>(places_[index]);
-    const bool ends = index + 1 == counts_.size() || begins[index + 1] != begins[index];
-    run_end_[at] = ends ? places_[index + 1] : run_end_[static_cast<std::size_t>(places_[index + 1])];
-    run_shift_[at] = places_[index] - places_[begins[index] + (index - begins[index]) % turn];
-  }
-}
-
-std::vector<StageDevices> same_devices(const StagePricer& pricer, const RegularPlacement& outer,
-                                       std::int64_t device_bytes, std::int64_t host_bytes) {
-  return std::vector(static_cast<std::size_t>(outer.pipeline),
-                     StageDevices{&pricer, device_bytes, host_bytes});
-}
 
 namespace {
 
@@ -100,10 +29,10 @@ const StagePricer* slowest_transfers(const std::vector<const StagePricer*>& kind
 
 }  // namespace
 
-StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement& outer, std::int64_t blocks,
-                       const ChainPieces& pieces, const RecomputedLayers& allowed)
-    : devices_(std::move(devices)),
-      kinds_(each_once(devices_)),
+StageChain::StageChain(const std::vector<StageDevices>& devices, const RegularPlacement& outer,
+                       std::int64_t blocks, const ChainPieces& pieces, const RecomputedLayers& allowed)
+    : fits_(devices, outer, blocks, pieces, allowed),
+      kinds_(each_once(devices)),
       outer_(outer),
       blocks_(blocks),
       pieces_(pieces),
@@ -114,11 +43,6 @@ StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement
       halves_(pieces.inside_layers()),
       alike_(kinds_.size() == 1),
       gathers_(cost_models::reduces_every_micro_batch(cost_models::shard_key(outer))),
-      unlimited_(std::all_of(devices_.begin(), devices_.end(),
-                             [](const StageDevices& each) {
-                               return each.device_bytes == StageDevices::unlimited &&
-                                      each.host_bytes_per_node == StageDevices::unlimited;
-                             })),
       before_(static_cast<std::size_t>(places_.back()) + 1),
       after_(before_.size()) {
   way_.push_back(0);
@@ -126,7 +50,7 @@ StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement
     way_.push_back(way_.back() + transfer);
   add_up_places();
   if (allowed.allows_some()) least_repeated_ = least_repeated_layer();
-  for (const StageDevices& each : devices_)
+  for (const StageDevices& each : devices)
     kind_of_stage_.push_back(
         static_cast<std::size_t>(std::find(kinds_.begin(), kinds_.end(), each.pricer) - kinds_.begin()));
   ends_.assign(kinds_.size(), std::vector<std::vector<End>>(before_.size()));
@@ -137,6 +61,7 @@ StageChain::StageChain(std::vector<StageDevices> devices, const RegularPlacement
   fixed_ = step_pricer_->fixed();
   least_update_ = update / static_cast<double>(ranks_);
   if (alike_) look_at_longest();
+  if (alike_ && ranks_ > 1 && outer_.schedule == ScheduleKind::one_forward_one_backward) count_trips();
 }
 
 // Some stage holds as many pieces as there are for each, rounded up.
@@ -181,30 +106,10 @@ void StageChain::add_up_places() {
     after_[at(places_[index])] = sum(pieces[index], after_[at(places_[index + 1])]);
 }
 
-void StageChain::recompute_in(std::int64_t stage) {
-  recomputing_ = stage;
-  fitted_.clear();
-}
-
-std::optional<StagePart> StageChain::fitted(std::int64_t stage, std::int64_t first, std::int64_t end) const {
-  if (unlimited_ && allowed_.allows_none() && stage != recomputing_) return StagePart{first, end, 0};
-  const StagePart same = pieces_.like({first, end, 0});
-  const auto size = static_cast<std::int64_t>(before_.size());
-  const auto [entry, unknown] = fitted_.try_emplace((stage * size + same.first) * size + same.end, -1);
-  if (unknown) {
-    const std::int64_t layers = specs::layers_touched({same.first, same.end}, blocks_);
-    const std::optional<std::int64_t> recomputed =
-        allowed_.fewest(layers, stage == recomputing_, [&](std::int64_t count) {
-          return fits(stage, {same.first, same.end, count});
-        });
-    if (recomputed) entry->second = *recomputed;
-  }
-  return entry->second < 0 ? std::nullopt : std::optional(StagePart{first, end, entry->second});
-}
-
 double StageChain::path(std::int64_t stage, const StagePart& part) const {
-  const double work = work_of(stage, part) + surely_repeated(part);
-  double seconds = pipeline_path(stage, part, work);
+  const double repeated = surely_repeated(part);
+  const double work = work_of(stage, part) + repeated;
+  double seconds = std::max(pipeline_path(stage, part, work), whole_trips_path(stage, part, work, repeated));
   if (gathers_)
     seconds = std::max(seconds, step_pricer_->shape().micro_batches *
                                     pricer(stage).stage(counts_of({part.first, part.end, 0})).total());
@@ -237,6 +142,17 @@ double StageChain::surely_repeated(const StagePart& part) const {
   return std::max(0.0, static_cast<double>(part.recomputed_layers) - halves) * least_repeated_;
 }
 
+namespace {
+
+/// What the first and the last trip of 1F1B that pass a stage take longer where, in place of the way from
+/// there to the last stage and back (`below`), the stage itself does the other forwards that come before its
+/// first backward, and the other backwards that follow its last forward.
+double longer_by_itself(double others, double forward, double backward, double below) {
+  return std::max(0.0, others * forward - below) + std::max(0.0, others * backward - below);
+}
+
+}  // namespace
+
 // 1F1B on two stages in turn, i and l = i + 1: F(k) on i goes down, is followed on l by the B of w - 1
 // micro-batches before (w = p - l), which comes back up and is followed on i by F(k + 2): 2 micro-batches
 // further. Such turns may begin once w micro-batches are on their way: after a round trip from F(0) on l to
@@ -266,11 +182,20 @@ double StageChain::pair_path(std::int64_t stage, const StagePart& part, const St
     seconds = before.forward + way(stage) + (simulated - 2 * turns) * forward +
               (simulated + 1 - 2 * turns) * (work - forward) + turns * turn - (backward + repeated) -
               transfer;
+  const double below = after_[at(next.end)].total() + 2 * way_on(stage + 1);
+  const StageSeconds& beyond = before_[at(next.end)];
+  const double longer = longer_by_itself(ranks - place - 2, beyond.forward - between.forward,
+                                         beyond.backward - between.backward + surely_repeated(next), below);
   const double left = simulated - 1 - (ranks - place - 1);
   if (const double turns = std::floor(left / 2); turns >= 1) {
-    const double trip = next_work + after_[at(next.end)].total() + 2 * way_on(stage + 1);
-    seconds = std::max(
-        seconds, between.forward + way(stage + 1) + 2 * trip + turns * turn + (left - 2 * turns) * slower);
+    const double trip = next_work + below;
+    seconds = std::max(seconds, between.forward + way(stage + 1) + 2 * trip + longer + turns * turn +
+                                    (left - 2 * turns) * slower);
+  }
+  if (trips_ > 0) {
+    const double turns = std::floor(left_ / 2);
+    seconds = std::max(seconds, trips_up_to(stage + 1, next.first, repeated + surely_repeated(next)) +
+                                    longer + turns * turn + (left_ - 2 * turns) * slower);
   }
   if (seconds <= 0) return 0;
   return std::max(at_end(stage, part), at_end(stage + 1, next)) + seconds + (all - simulated) * slower;
@@ -279,29 +204,58 @@ double StageChain::pair_path(std::int64_t stage, const StagePart& part, const St
 // As many turns as in pairs, of as many stages as there are in the run and one of fewer at the end; or in a
 // shorter run that ends there, too.
 double StageChain::run_path(std::int64_t stage, const StagePart& part, std::int64_t length) const {
-  const double seconds = run_seconds(stage, length);
-  if (seconds <= 0) return 0;
-  const double trip = work_of(stage, part) + surely_repeated(part) +
-                      after_[static_cast<std::size_t>(part.end)].total() + 2 * way_on(stage);
-  return at_end(stage, part) + before_[static_cast<std::size_t>(part.first)].forward + way(stage) + 2 * trip +
-         seconds;
+  const double repeated = surely_repeated(part);
+  const StageSeconds& before = before_[static_cast<std::size_t>(part.first)];
+  const StageSeconds& beyond = before_[static_cast<std::size_t>(part.end)];
+  const double below = after_[static_cast<std::size_t>(part.end)].total() + 2 * way_on(stage);
+  const double longer =
+      longer_by_itself(static_cast<double>(ranks_ - stage - 1), beyond.forward - before.forward,
+                       beyond.backward - before.backward + repeated, below);
+  double seconds = 0;
+  if (const double turns = run_seconds(stage, length); turns > 0)
+    seconds = before.forward + way(stage) + 2 * (work_of(stage, part) + repeated + below) + longer + turns;
+  if (trips_ > 0)
+    seconds = std::max(seconds,
+                       trips_up_to(stage, part.first, repeated) + longer + whole_run_seconds(stage, length));
+  return seconds > 0 ? at_end(stage, part) + seconds : 0;
 }
 
-double StageChain::run_seconds(std::int64_t stage, std::int64_t length) const {
-  if (run_seconds_.empty()) run_seconds_.assign(static_cast<std::size_t>(ranks_ * (ranks_ + 1)), -1);
-  double& known = run_seconds_[static_cast<std::size_t>(stage * (ranks_ + 1) + length)];
-  if (known >= 0) return known;
-  const double simulated = simulated_micro_batches();
-  const auto left = static_cast<std::int64_t>(simulated) - 1 - (ranks_ - stage);
-  if (left < 2 || length < 2) return known = 0;
+namespace {
+
+double& known_of(std::vector<double>& table, std::int64_t ranks, std::int64_t stage, std::int64_t length) {
+  if (table.empty()) table.assign(static_cast<std::size_t>(ranks * (ranks + 1)), -1);
+  return table[static_cast<std::size_t>(stage * (ranks + 1) + length)];
+}
+
+}  // namespace
+
+/// So many micro-batches in turns of the last `length` stages of a run that ends here.
+double StageChain::turns_in_run(std::int64_t stage, std::int64_t length, std::int64_t micro_batches) const {
   const auto turn = [&](std::int64_t stages) {
     return stages == 0
                ? 0
                : static_cast<double>(stages) * long_work_ + 2 * (way(stage) - way(stage - stages + 1));
   };
+  return static_cast<double>(micro_batches / length) * turn(length) + turn(micro_batches % length);
+}
+
+double StageChain::run_seconds(std::int64_t stage, std::int64_t length) const {
+  double& known = known_of(run_seconds_, ranks_, stage, length);
+  if (known >= 0) return known;
+  const double simulated = simulated_micro_batches();
+  const auto left = static_cast<std::int64_t>(simulated) - 1 - (ranks_ - stage);
+  if (left < 2 || length < 2) return known = 0;
   const double beyond = (step_pricer_->shape().micro_batches - simulated) * long_work_;
-  known = static_cast<double>(left / length) * turn(length) + turn(left % length) + beyond;
-  return known = std::max(known, run_seconds(stage, length - 1));
+  return known = std::max(turns_in_run(stage, length, left) + beyond, run_seconds(stage, length - 1));
+}
+
+/// The same for what whole trips leave.
+double StageChain::whole_run_seconds(std::int64_t stage, std::int64_t length) const {
+  double& known = known_of(whole_run_seconds_, ranks_, stage, length);
+  if (known >= 0) return known;
+  if (length < 1) return known = 0;
+  const double turns = turns_in_run(stage, length, static_cast<std::int64_t>(left_));
+  return known = std::max(turns + beyond_ * long_work_, whole_run_seconds(stage, length - 1));
 }
 
 // pipeline.h takes the price of many micro-batches from that of fewer.
@@ -329,20 +283,11 @@ double StageChain::price(std::span<const StagePart> parts) const {
   std::vector<cost_models::StepEndSeconds> ends;
   for (std::size_t stage = 0; stage < parts.size(); ++stage) {
     const UnitCounts counts = counts_of(parts[stage]);
-    stages.push_back(devices_[stage].pricer->stage(counts));
-    ends.push_back(devices_[stage].pricer->end(counts));
+    const StagePricer& priced = pricer(static_cast<std::int64_t>(stage));
+    stages.push_back(priced.stage(counts));
+    ends.push_back(priced.end(counts));
   }
   return step_pricer_->step(stages, ends);
-}
-
-StagePricer::Bytes StageChain::memory(std::int64_t stage, const StagePart& part) const {
-  return pricer(stage).memory(stage, counts_of(part));
-}
-
-UnitCounts StageChain::counts_of(const StagePart& part) const {
-  scratch_.units = {part.first, part.end};
-  set_recomputation(outer_, blocks_, part.recomputed_layers, scratch_);
-  return cost_models::unit_counts(step_pricer_->model(), scratch_);
 }
 
 /// A sum over units, so that bounds may add up what stages hold.
@@ -373,13 +318,6 @@ double StageChain::least_repeated_layer() const {
       least = std::min(least, seconds_of(*kind, repeated).total() - seconds_of(*kind, once).total());
   }
   return std::max(0.0, least);
-}
-
-bool StageChain::fits(std::int64_t stage, const StagePart& part) const {
-  if (unlimited_) return true;
-  const StagePricer::Bytes bytes = memory(stage, part);
-  const StageDevices& devices = devices_[static_cast<std::size_t>(stage)];
-  return bytes.device <= devices.device_bytes && bytes.host_per_node <= devices.host_bytes_per_node;
 }
 
 std::int64_t StageChain::worthwhile_prices(Effort effort) const {
@@ -417,6 +355,44 @@ double StageChain::pipeline_path(std::int64_t stage, const StagePart& part, doub
       largest = std::max(largest,
                          there + (trips + 1) * round_trip + (micro_batches - 1 - trips * in_flight) * work);
   return largest;
+}
+
+// 1F1B again: as many whole trips from stage 0 as there are, each of which advances as many micro-batches as
+// there are stages, and the micro-batches that are left in shorter turns: from stage 0 down to this one, or
+// from here to the last, d stages and d micro-batches each, and on this stage alone. F(k) on a stage that
+// keeps w micro-batches comes before B(k - w + 1) there, and that, d - 1 stages further up, before F(k + d).
+// With equal stages this is the longest path. It ends at stage 0, and the first and the last trip come by
+// here.
+void StageChain::count_trips() {
+  const double simulated = simulated_micro_batches();
+  const double ranks = static_cast<double>(ranks_);
+  trips_ = std::floor((simulated - 1) / ranks);
+  if (trips_ < 1) return;
+  constexpr double rounding = 1e-12;
+  trips_seconds_ = (trips_ + 1) * (before_.back().total() + 2 * way_.back()) * (1 - rounding);
+  left_ = simulated - 1 - trips_ * ranks;
+  beyond_ = step_pricer_->shape().micro_batches - simulated;
+  for (double stage = 0; stage < ranks; ++stage) {
+    const double down = std::floor(left_ / (stage + 1)), on = std::floor(left_ / (ranks - stage));
+    turns_.push_back({down, left_ - down * (stage + 1), on, left_ - on * (ranks - stage)});
+  }
+}
+
+double StageChain::whole_trips_path(std::int64_t stage, const StagePart& part, double work,
+                                    double repeated) const {
+  if (trips_ < 1) return 0;
+  const StageTurns& turns = turns_[static_cast<std::size_t>(stage)];
+  const auto end = static_cast<std::size_t>(part.end);
+  const double down = before_[end].total() + 2 * way(stage) + repeated;
+  const double below = after_[end].total() + 2 * way_on(stage);
+  const double on = work + below;
+  const StageSeconds& before = before_[static_cast<std::size_t>(part.first)];
+  const double longer =
+      longer_by_itself(static_cast<double>(ranks_ - stage - 1), before_[end].forward - before.forward,
+                       before_[end].backward - before.backward + repeated, below);
+  return trips_up_to(stage, part.first, repeated) + longer +
+         std::max(turns.down * down + turns.after_down * work, turns.on * on + turns.after_on * work) +
+         beyond_ * work;
 }
 
 namespace {

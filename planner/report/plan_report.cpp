@@ -129,7 +129,7 @@ Facts certificate_facts(const specs::Certificate& certificate) {
                                   format_fraction(certificate.gap))));
   facts.facts.push_back(text_fact(
       "candidates", "candidates",
-      fmt::format("{} in the space: {} priced, {} cannot fit, {} excluded by a bound",
+      fmt::format("{} in the space: {} settled by a price, {} cannot fit, {} excluded by a bound",
                   with_commas(certificate.space_candidates), with_commas(certificate.priced_candidates),
                   with_commas(certificate.infeasible_candidates),
                   with_commas(certificate.bounded_candidates))));

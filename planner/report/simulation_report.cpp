@@ -71,12 +71,12 @@ Table rank_usage_table(const specs::Plan& plan, const StepSimulation& step) {
                    {"busy_seconds", "busy", Quantity::seconds},
                    {"busy_share", "of the step", Quantity::fraction},
                    {"idle_seconds", "idle", Quantity::seconds},
-                   {"bubble_seconds", "of it bubble", Quantity::seconds},
+                   {"waiting_seconds", "of it in the pipeline", Quantity::seconds},
                    {"units", "units"}};
   const std::int64_t layers = specs::block_count(plan.inputs.model);
   for (const RankUsage& usage : rank_usage(step))
     table.rows.push_back({static_cast<std::int64_t>(usage.rank), usage.busy_seconds,
-                          usage.busy_seconds / step.seconds(), usage.idle_seconds, usage.bubble_seconds,
+                          usage.busy_seconds / step.seconds(), usage.idle_seconds, usage.waiting_seconds,
                           rank_unit_words(plan.placement, usage.rank, layers)});
   return table;
 }

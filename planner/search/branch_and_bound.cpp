@@ -63,7 +63,7 @@ class Search {
     result_.regions = mesh_regions();
     std::erase_if(result_.regions, [](const Region& region) { return region.candidates == 0; });
     choose_best(best_of_meshes(), result_);
-    result_.best_infeasible = treatments_.best_infeasible();
+    if (result_.best) result_.near_miss = treatments_.near_misses().better_than(result_.best->price);
     sum_up();
     return std::move(result_);
   }

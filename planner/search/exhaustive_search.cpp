@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "planner/search/near_misses.h"
 #include "planner/space/written_out_choices.h"
 #include "planner/space/written_out_space.h"
 
@@ -29,7 +30,8 @@ class Reference {
         space_(experiment, stack),
         choices_(experiment, stack),
         pricer_(pricer),
-        stop_(stop) {}
+        stop_(stop),
+        near_misses_(pricer) {}
 
   SearchResult run() {
     result_.method = exhaustive_method;
@@ -45,6 +47,7 @@ class Reference {
       result_.lower_bound =
           result_.complete ? result_.best->price.objective : 0;  // what was not priced may be anything
       result_.nearest_infeasible.reset();
+      result_.near_miss = near_misses_.better_than(result_.best->price);
     }
     return std::move(result_);
   }
@@ -83,8 +86,9 @@ class Reference {
     account.least_host = std::min(account.least_host, candidate.price.peak_host_bytes_per_node);
     std::optional<PricedCandidate>& nearest = result_.nearest_infeasible;
     if (!nearest || excess.bytes < excess_of(nearest->price, pricer_).bytes) keep(nearest);
-    std::optional<PricedCandidate>& best = result_.best_infeasible;
-    if (!best || is_better(candidate.price, best->price)) keep(best);
+    if (near_misses_.dominates(candidate.price, candidate.price.objective)) return;
+    candidate.choice = std::make_shared<const specs::Placement>(choice);
+    near_misses_.add(candidate);
   }
 
   Region region_of(const WrittenOutMesh& mesh, const MeshAccount& account) {
@@ -123,6 +127,7 @@ class Reference {
   const WrittenOutChoices choices_;
   const Pricer& pricer_;
   const std::atomic<bool>* stop_;
+  NearMisses near_misses_;
   SearchResult result_;
 };
 

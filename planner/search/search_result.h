@@ -54,8 +54,9 @@ struct SearchResult {
   Count candidates, priced, infeasible, bounded;
   std::optional<PricedCandidate> best;
   std::vector<PricedCandidate> runners_up;  ///< the best candidates of the other meshes, at most ten
-  /// Of those that were priced and do not fit: the best by the objective.
-  std::optional<PricedCandidate> best_infeasible;
+  /// Of those that do not fit and would be better, as far as they were looked at: the one that lacks the
+  /// least memory, as a share of what there is.
+  std::optional<PricedCandidate> near_miss;
   /// Where nothing fits: the one whose memory exceeds its limit by the fewest bytes.
   std::optional<PricedCandidate> nearest_infeasible;
   double lower_bound = 0;  ///< no member of the space that fits is below it

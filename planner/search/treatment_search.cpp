@@ -185,14 +185,12 @@ void TreatmentSearch::add_infeasible(const Box& box, Constraint constraint, std:
       regions);
 }
 
-// Of use only where it would be better than the plan, which is known once the regions are written down.
-// Device memory is the constraint that is named first; its best member is the one with the smallest shares.
+// Of use only where it would be better than the plan, which is known once the regions are written down. The
+// best of a box is its member with the smallest shares.
 void TreatmentSearch::note_infeasible(const specs::RegularPlacement& point, double bound) {
-  if (!records_ || std::isinf(bound) || (best_infeasible_ && bound >= best_infeasible_->price.objective))
+  if (!records_ || std::isinf(bound) || near_misses_.dominates(pricer_.memory_of_nearest(point), bound))
     return;
-  const Price price = pricer_.price(point);
-  if (!excess_of(price, pricer_).constraint) return;
-  if (!best_infeasible_ || is_better(price, best_infeasible_->price)) best_infeasible_ = {point, price};
+  near_misses_.add({point, pricer_.price(point)});
 }
 
 // Before the proof, of points with several inner choices, what is hardly better need not be found.

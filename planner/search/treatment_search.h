@@ -10,6 +10,7 @@
 #include "planner/search/incumbents.h"
 #include "planner/search/lower_bounds.h"
 #include "planner/search/member_counts.h"
+#include "planner/search/near_misses.h"
 #include "planner/search/search_result.h"
 #include "planner/space/space.h"
 
@@ -28,7 +29,7 @@ inline constexpr double bound_margin = 1e-12;
 class TreatmentSearch {
  public:
   TreatmentSearch(const Space& space, const Pricer& pricer, MemberCounts& counts, Incumbents& incumbents)
-      : space_(space), pricer_(pricer), counts_(counts), incumbents_(incumbents) {}
+      : space_(space), pricer_(pricer), counts_(counts), incumbents_(incumbents), near_misses_(pricer) {}
 
   /// Regions that tile the treatments with this sequence parallelism; `point` has everything but
   /// recomputation, ZeRO, offload, delayed updates and local steps.
@@ -42,7 +43,7 @@ class TreatmentSearch {
   /// of use: candidates for a start, found without a look at all shares.
   void probe(const MeshSpace& mesh, std::size_t mesh_index, specs::RegularPlacement point);
 
-  const std::optional<PricedCandidate>& best_infeasible() const { return best_infeasible_; }
+  const NearMisses& near_misses() const { return near_misses_; }
 
  private:
   /// Half-open ranges of the choices for optimizer, parameters and activations.
@@ -80,7 +81,7 @@ class TreatmentSearch {
   const Pricer& pricer_;
   MemberCounts& counts_;
   Incumbents& incumbents_;
-  std::optional<PricedCandidate> best_infeasible_;
+  NearMisses near_misses_;
   /// By hash: none is solved twice.
   struct Known {
     specs::RegularPlacement point;

@@ -139,10 +139,12 @@ class TraceWriter {
   void add_update(std::int32_t rank) {
     name_thread(rank, compute_thread);
     open_event();
-    fmt::format_to(std::back_inserter(text_),
-                   R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"cat":"step","name":"update"}})",
-                   rank, compute_thread, microseconds(nanoseconds(step_.pipeline.seconds)),
-                   microseconds(nanoseconds(step_.seconds()) - nanoseconds(step_.pipeline.seconds)));
+    fmt::format_to(
+        std::back_inserter(text_),
+        R"({{"ph":"X","pid":{},"tid":{},"ts":{:.3f},"dur":{:.3f},"cat":"step","name":"update"}})", rank,
+        compute_thread, microseconds(nanoseconds(step_.pipeline.seconds)),
+        microseconds(nanoseconds(step_.pipeline.seconds + step_.update_of(static_cast<std::size_t>(rank))) -
+                     nanoseconds(step_.pipeline.seconds)));
   }
 
   /// Viewers bind the end of a flow to the slice that encloses its time or begins with it and has its

@@ -57,6 +57,8 @@ StepSimulation simulate_step(const cost_models::Estimator& estimator, const spec
     delayed = std::max(delayed, end.delayed);
   }
   step.update_seconds = std::max(slowest_update + seconds.fixed, delayed - step.pipeline.seconds);
+  for (const cost_models::StepEndSeconds& end : seconds.ends)
+    step.waits_for_update_seconds.push_back(slowest_update - end.update());
   return step;
 }
 

@@ -6,6 +6,9 @@
 // simulated: the others wait for it.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "cost_models/estimate.h"
 #include "planner/simulate/simulate.h"
 #include "specs/plan/placement.h"
@@ -16,7 +19,14 @@ struct StepSimulation {
   specs::Schedule schedule;   ///< lowered
   Simulation pipeline;        ///< to the last gradient reduction
   double update_seconds = 0;  ///< what follows on all ranks: parameters gathered and updated, and fixed costs
+  /// By pipeline rank: of that, what a rank with less to update waits for the longest; empty: none does.
+  std::vector<double> waits_for_update_seconds;
   double seconds() const { return pipeline.seconds + update_seconds; }
+  /// What the rank itself does of it.
+  double update_of(std::size_t rank) const {
+    return waits_for_update_seconds.empty() ? update_seconds
+                                            : update_seconds - waits_for_update_seconds[rank];
+  }
 };
 
 /// Requires a placement that `specs::check_placement` accepts.

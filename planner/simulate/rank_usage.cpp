@@ -21,8 +21,8 @@ std::vector<RankUsage> rank_usage(const StepSimulation& step) {
   for (std::size_t rank = 0; rank < usage.size(); ++rank) {
     RankUsage& entry = usage[rank];
     entry.rank = static_cast<std::int32_t>(rank);
-    entry.bubble_seconds = last_compute_end - entry.busy_seconds;
-    entry.busy_seconds += step.update_seconds;
+    entry.waiting_seconds = last_compute_end - entry.busy_seconds;
+    entry.busy_seconds += step.update_of(rank);
     entry.idle_seconds = step.seconds() - entry.busy_seconds;
   }
   return usage;

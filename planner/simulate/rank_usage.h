@@ -11,9 +11,10 @@ namespace planner {
 
 struct RankUsage {
   std::int32_t rank = 0;
-  double busy_seconds = 0;    ///< of the compute stream, the update that ends the step included
-  double idle_seconds = 0;    ///< the rest of the step
-  double bubble_seconds = 0;  ///< of the idle time, what lies before the last compute action of any rank
+  double busy_seconds = 0;  ///< of the compute stream, the rank's update at the end of the step included
+  double idle_seconds = 0;  ///< the rest of the step
+  /// Of the idle time, what lies before the last compute action of any rank: bubble and transfers.
+  double waiting_seconds = 0;
 };
 
 /// One entry a pipeline rank.

@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -21,7 +22,8 @@ std::string json_name(std::string_view name, Unit unit);
 class JsonKeyWriter final : public KeyVisitor {
  public:
   /// The section as an object, in the order of its keys. Numbers that are not finite become null.
-  const nlohmann::ordered_json& object() const { return object_; }
+  const nlohmann::ordered_json& object() const& { return object_; }
+  nlohmann::ordered_json object() && { return std::move(object_); }
 
   void flag(const Key& key, bool& value) override;
   void integer(const Key& key, std::int64_t& value, IntegerRange range) override;

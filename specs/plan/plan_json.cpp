@@ -1,7 +1,6 @@
 #include "specs/plan/plan_json.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -14,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "specs/language/text_file.h"
+#include "specs/plan/finite_keys.h"
 #include "specs/plan/json_keys.h"
 #include "specs/plan/json_text.h"
 #include "specs/plan/plan_check.h"
@@ -154,29 +154,15 @@ std::size_t check_plan(const Plan& plan, const JsonLocator& locator, Diagnostics
 nlohmann::ordered_json object_of(Plan plan) {
   JsonKeyWriter writer;
   visit_keys(writer, plan);
-  return writer.object();
-}
-
-/// Appends to `pointer` the way to the first number that is not finite.
-bool find_non_finite(const nlohmann::ordered_json& value, std::string& pointer) {
-  if (value.is_number_float()) return !std::isfinite(value.get<double>());
-  if (!value.is_structured()) return false;
-  const std::size_t length = pointer.size();
-  std::size_t index = 0;
-  for (auto entry = value.begin(); entry != value.end(); ++entry) {
-    pointer += '/' + (value.is_object() ? entry.key() : std::to_string(index++));
-    if (find_non_finite(*entry, pointer)) return true;
-    pointer.resize(length);
-  }
-  return false;
+  return std::move(writer).object();
 }
 
 }  // namespace
 
-std::string non_finite_key(const Plan& plan) {
-  std::string pointer;
-  find_non_finite(object_of(plan), pointer);
-  return pointer;
+std::string non_finite_key(Plan plan) {
+  FiniteKeys keys;
+  visit_keys(keys, plan);
+  return keys.non_finite();
 }
 
 std::string write_plan(const Plan& plan) { return json_text(object_of(plan)); }

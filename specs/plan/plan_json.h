@@ -11,7 +11,7 @@
 namespace specs {
 
 /// The JSON pointer of the first number that is not finite, which no file can hold; empty where all are.
-std::string non_finite_key(const Plan& plan);
+std::string non_finite_key(Plan plan);
 
 /// The file's text: keys in a fixed order, equal stages folded, numbers that read back to the same value.
 /// Requires finite numbers and values within the ranges of the schema.

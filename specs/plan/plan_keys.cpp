@@ -169,7 +169,7 @@ void visit_region(KeyVisitor& visitor, CertificateRegion& region) {
   visitor.choice({"kind", "how the region was settled"}, region.kind);
   std::string where = to_string(region.dimensions);
   visitor.text({"where", "its values of the dimensions, all values of those that are not named"}, where);
-  region.dimensions = region_dimensions_from(where);
+  if (visitor.reads()) region.dimensions = region_dimensions_from(where);
   visitor.text({"candidates", "exact count, a decimal integer"}, region.candidates);
   visitor.text({"rule", "name of the constraint or bound that settles it"}, region.rule);
   visitor.text({"reason", "infeasible: the failing equation", {}, true}, region.reason);

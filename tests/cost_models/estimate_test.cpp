@@ -7,6 +7,7 @@
 
 #include "cost_models/parameters.h"
 #include "cost_models/rank_price.h"
+#include "specs/language/catalog.h"
 #include "tests/cost_models/model_fixtures.h"
 
 namespace cost_models {
@@ -71,6 +72,43 @@ TEST_P(QuickEqualsEstimate, OnRandomRegularPlacements) {
 INSTANTIATE_TEST_SUITE_P(Stacks, QuickEqualsEstimate,
                          ::testing::Values("megatron-core", "nemo", "fsdp2", "deepspeed",
                                            "megatron-deepspeed", "dsrun"));
+
+/// Stage by stage, rank by rank.
+double bound_of_each(const Estimator& estimator, const specs::RegularPlacement& regular,
+                     const specs::ModelSpec& model) {
+  const StagePricer pricer = estimator.stage_pricer(regular);
+  std::vector<StageSeconds> stages;
+  std::vector<UnitCounts> held(static_cast<std::size_t>(regular.pipeline));
+  for (const specs::PipelineStage& stage :
+       specs::regular_placement(regular, specs::block_count(model)).stages) {
+    const UnitCounts counts = unit_counts(model, stage);
+    stages.push_back(pricer.stage(counts));
+    held[static_cast<std::size_t>(stage.pipeline_rank)] += counts;
+  }
+  std::vector<StepEndSeconds> ends;
+  for (const UnitCounts& counts : held) ends.push_back(pricer.end(counts));
+  return pricer.step_bound(stages, ends);
+}
+
+TEST(QuickBound, OfRunsOfAlikeRanksIsThatOfEachRankAndNeverAboveTheStep) {
+  std::mt19937 random(8);
+  for (const char* network : {"ib-hdr-8x200", "ethernet-25g"})
+    for (const auto& model : {gpt(96, 12288, 96, 51200, 2048), deepseek_v3()}) {
+      specs::Experiment inputs = experiment(model, 128, 1536, 2048, "dsrun");
+      inputs.cluster.network = *specs::catalog_network(network);
+      const Estimator estimator(inputs);
+      for (int i = 0; i < 500; ++i) {
+        specs::RegularPlacement regular = random_placement(random, model.mixture.has_value());
+        if (regular.pipeline > 1 && pick(random, {false, false, true})) {
+          regular.schedule = specs::ScheduleKind::zero_bubble_v;
+          regular.virtual_stages = 2;
+        }
+        const double bound = estimator.quick_bound(regular);
+        EXPECT_NEAR(bound, bound_of_each(estimator, regular, model), 1e-12 * bound);
+        EXPECT_LE(bound, estimator.quick(regular).step_seconds * (1 + 1e-12));
+      }
+    }
+}
 
 TEST(Estimate, ExposedSecondsOfTheJobAndOfEachRankAddUpToTheStep) {
   const specs::ModelSpec model = gpt(96, 12288, 96, 51200, 2048);

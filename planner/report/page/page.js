@@ -20,10 +20,13 @@
     }
     return tasks;
   };
-  const rows = data.ranks.map((rank) => ({ compute: tasksOf(rank.compute), communication: tasksOf(rank.communication) }));
-  if (data.update > 0)
-    for (const row of rows)
-      row.compute.push({ start: data.total - data.update, end: data.total, kind: "update", stage: -1, microBatch: -1 });
+  const begin = data.total - data.update;
+  const rows = data.ranks.map((rank) => {
+    const row = { compute: tasksOf(rank.compute), communication: tasksOf(rank.communication) };
+    if (rank.update > 0)
+      row.compute.push({ start: begin, end: begin + rank.update, kind: "update", stage: -1, microBatch: -1 });
+    return row;
+  });
 
   const colourNames = { "forward": "--blue", "backward": "--orange", "input gradient": "--orange", "weight gradient": "--teal" };
   let from = 0, to = data.total;

@@ -56,8 +56,9 @@ std::string data_of(const specs::Plan& plan, const StepSimulation& step) {
   std::string json = fmt::format("{{\"total\":{},\"update\":{},\"kinds\":{},\"ranks\":[",
                                  ticks(step.seconds()), ticks(step.update_seconds), kind_names());
   for (std::size_t rank = 0; rank < rows.size(); ++rank)
-    json += fmt::format("{}{{\"compute\":[{}],\"communication\":[{}]}}", rank == 0 ? "" : ",\n",
-                        rows[rank].compute.text(), rows[rank].communication.text());
+    json +=
+        fmt::format("{}{{\"compute\":[{}],\"communication\":[{}],\"update\":{}}}", rank == 0 ? "" : ",\n",
+                    rows[rank].compute.text(), rows[rank].communication.text(), ticks(step.update_of(rank)));
   return json + "]}";
 }
 

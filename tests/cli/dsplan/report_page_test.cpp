@@ -94,8 +94,9 @@ TEST_F(ReportPage, DrawsEachTaskOfTheSimulation) {
   EXPECT_NEAR(timeline.at("total").get<double>() * 1e-7,
               simulation.at("simulation").at("simulated_step_seconds").get<double>(), 1e-6);
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    const auto& run = timeline.at("ranks")[rank].at("compute");
-    double busy = timeline.at("update").get<double>() * 1e-7;
+    const auto& of_rank = timeline.at("ranks")[rank];
+    const auto& run = of_rank.at("compute");
+    double busy = of_rank.at("update").get<double>() * 1e-7;
     for (std::size_t i = 0; i < run.size(); i += 5) busy += run[i + 1].get<double>() * 1e-7;
     EXPECT_NEAR(busy, simulation.at("pipeline_ranks")[rank].at("busy_seconds").get<double>(), 1e-4);
   }

@@ -47,6 +47,20 @@ specs::Plan plan_of(const specs::Experiment& experiment) {
   return *outcome->plan;
 }
 
+TEST(PlanExperiment, WhereTransfersTakeLongBoundsOfCutsLeaveNoGap) {
+  const auto experiment = specs::read_experiment(
+      "examples/objectives.toml", {"search.idle_nodes=0", "search.tensor=[4]", "search.pipeline=[8]",
+                                   "search.schedule=[\"1f1b\"]", "search.recomputation=[\"none\"]"});
+  ASSERT_TRUE(experiment.ok()) << experiment.diagnostics.render();
+  const specs::Plan plan = plan_of(*experiment);
+  double transfers = 0;
+  for (const specs::TimeEntry& entry : plan.prediction.time)
+    if (entry.pipeline_rank < 0 && entry.term == specs::TimeTerm::pipeline_transfer)
+      transfers += entry.exposed_seconds;
+  EXPECT_GT(transfers, 0.3 * plan.prediction.step_seconds);
+  EXPECT_EQ(plan.certificate.gap, 0);
+}
+
 TEST(PlanExperiment, Gpt3OnAThousandGpusGetsTheLayoutThatPractitionersUse) {
   const specs::Plan plan = plan_of(experiment_of());
   EXPECT_EQ(plan.world_size, 1024);

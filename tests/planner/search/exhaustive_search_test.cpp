@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/search/near_misses.h"
 #include "planner/space/space.h"
 #include "tests/planner/small_experiments.h"
 
@@ -130,6 +131,32 @@ TEST(ExhaustiveSearch, TheNearestInfeasibleLacksTheFewestBytes) {
       fewest = std::min(fewest, excess_of(pricer.price(placement), pricer).bytes);
     });
   EXPECT_EQ(excess_of(result.nearest_infeasible->price, pricer).bytes, fewest);
+}
+
+TEST(NearMisses, OfThoseThatWouldBeBetterTheOneThatLacksLeastIsNamed) {
+  class Tight : public ArbitraryPricer {
+   public:
+    using ArbitraryPricer::ArbitraryPricer;
+    std::int64_t usable_device_bytes() const override { return 100; }
+    std::int64_t usable_host_bytes() const override { return 1000; }
+  };
+  const Tight pricer(1);
+  const auto miss = [](double objective, std::int64_t device, std::int64_t host) {
+    return PricedCandidate{{}, {objective, objective, device, host}};
+  };
+  NearMisses misses(pricer);
+  EXPECT_FALSE(misses.better_than({10, 10, 0, 0}));
+  misses.add(miss(2, 300, 0));
+  misses.add(miss(5, 130, 0));
+  misses.add(miss(6, 0, 1200));  // a fifth of the host's memory is less than three tenths of the device's
+  misses.add(miss(9, 250, 0));
+  misses.add(miss(4, 100, 1000));  // fits
+  EXPECT_EQ(misses.better_than({10, 10, 0, 0})->price.objective, 6);
+  EXPECT_EQ(misses.better_than({6, 6, 0, 0})->price.objective, 5);
+  EXPECT_EQ(misses.better_than({3, 3, 0, 0})->price.objective, 2);
+  EXPECT_FALSE(misses.better_than({2, 2, 0, 0}));
+  EXPECT_TRUE(misses.dominates({0, 0, 400, 0}, 2.5));
+  EXPECT_FALSE(misses.dominates({0, 0, 110, 0}, 5));
 }
 
 TEST(ExhaustiveSearch, AStoppedSearchSaysThatNothingIsProven) {

@@ -170,11 +170,12 @@ TEST(RankUsage, BusyAndIdleAddUpToTheStepAndTheBubbleIsTheTextbooks) {
   seconds.activation_transfer = seconds.gradient_transfer = {0, 0, 0};
   step.pipeline = simulate(step.schedule, seconds);
   step.update_seconds = 2;
+  step.waits_for_update_seconds = {0, 0, 0, 1};
   const std::vector<RankUsage> usage = rank_usage(step);
   ASSERT_EQ(usage.size(), 4u);
   for (const RankUsage& rank : usage) {
-    EXPECT_DOUBLE_EQ(rank.busy_seconds, 8 * 3 + 2);
-    EXPECT_DOUBLE_EQ(rank.bubble_seconds, 3 * 3);
+    EXPECT_DOUBLE_EQ(rank.busy_seconds, 8 * 3 + (rank.rank == 3 ? 1 : 2));
+    EXPECT_DOUBLE_EQ(rank.waiting_seconds, 3 * 3);
     EXPECT_DOUBLE_EQ(rank.busy_seconds + rank.idle_seconds, step.seconds());
   }
 }

@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "planner/simulate/rank_usage.h"
 #include "specs/plan/placement_check.h"
 #include "specs/schedule/generate.h"
 #include "tests/cost_models/model_fixtures.h"
@@ -97,6 +98,20 @@ double transfer_share(const cost_models::PlacementSeconds& seconds, const specs:
   return 2 * static_cast<double>(placement.virtual_stages) * seconds.transfers.front() / slowest;
 }
 
+/// What the account names of each rank beside its work: bubble, transfers and its reduction.
+void expect_idle_as_told(const specs::CostBreakdown& cost, const StepSimulation& step) {
+  using specs::TimeTerm;
+  for (const RankUsage& usage : rank_usage(step)) {
+    double told = 0;
+    for (const specs::TimeEntry& entry : cost.time)
+      if (entry.pipeline_rank == usage.rank &&
+          (entry.term == TimeTerm::pipeline_bubble || entry.term == TimeTerm::pipeline_transfer ||
+           entry.term == TimeTerm::gradient_reduction))
+        told += entry.exposed_seconds;
+    EXPECT_NEAR(usage.idle_seconds, told, 0.02 * step.seconds()) << "rank " << usage.rank;
+  }
+}
+
 TEST(PlacementSimulation, AgreesWithTheObjectiveWithinTwoPerCent) {
   constexpr int placements = 400;
   constexpr double most_transfer = 0.30;
@@ -115,8 +130,11 @@ TEST(PlacementSimulation, AgreesWithTheObjectiveWithinTwoPerCent) {
     transfer_heavy += share > 0.05;
     uneven += !specs::as_regular(placement, experiment.model.layers);
     extrapolated += placement.accumulation > 8 * placement.pipeline_ranks();
-    const double predicted = estimator.estimate(placement).step_seconds;
-    const double simulated = simulate_step(estimator, placement).seconds();
+    const specs::CostBreakdown cost = estimator.estimate(placement);
+    const StepSimulation step = simulate_step(estimator, placement);
+    const double predicted = cost.step_seconds;
+    const double simulated = step.seconds();
+    expect_idle_as_told(cost, step);
     const double error = std::abs(predicted / simulated - 1);
     worst = std::max(worst, error);
     sum += error;

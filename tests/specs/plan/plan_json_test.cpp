@@ -1,6 +1,8 @@
 #include "specs/plan/plan_json.h"
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -127,6 +129,32 @@ TEST(PlanJson, KeepsDoublesToTheLastBit) {
     plan.prediction.step_seconds = value;
     expect_round_trip(plan);
   }
+}
+
+TEST(PlanJson, NamesTheFirstNumberThatNoFileCanHold) {
+  const double infinite = std::numeric_limits<double>::infinity();
+  const Plan finite = sample_plan();
+  EXPECT_EQ(non_finite_key(finite), "");
+  const auto key_with = [&](const std::function<void(Plan&)>& spoil) {
+    Plan plan = finite;
+    spoil(plan);
+    return non_finite_key(plan);
+  };
+  EXPECT_EQ(key_with([&](Plan& plan) { plan.objective = -infinite; }), "/objective");
+  EXPECT_EQ(key_with([](Plan& plan) { plan.prediction.time[3].busy_seconds = std::nan(""); }),
+            "/prediction/time/3/busy_seconds");
+  EXPECT_EQ(key_with([&](Plan& plan) { plan.certificate.regions.front().bound = infinite; }),
+            "/certificate/regions/0/bound");
+  EXPECT_EQ(key_with([&](Plan& plan) {
+              plan.inputs.cluster.network.node_bytes_per_second = infinite;
+              plan.runners_up.front().objective = infinite;
+            }),
+            "/runners_up/0/objective");
+  const std::string of_inputs = key_with(
+      [&](Plan& plan) { plan.inputs.cluster.groups.front().node.device.memory_bytes_per_second = infinite; });
+  const ordered_json written = ordered_json::parse(write_plan(finite));
+  EXPECT_TRUE(of_inputs.starts_with("/inputs/") && written.contains(ordered_json::json_pointer(of_inputs)))
+      << of_inputs;
 }
 
 TEST(PlanJson, StaysSmallFor1024AndFor100000Devices) {
