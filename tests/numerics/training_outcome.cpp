@@ -1,5 +1,6 @@
 #include "tests/numerics/training_outcome.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <iterator>
@@ -315,7 +316,9 @@ TrainingOutcome train(WorkerPool& pool, const TrainingCase& training) {
   Assembly gradients(outcome.gradients, outcome.gradient_givers, outcome.defects);
   Assembly weights(outcome.weights, outcome.weight_givers, outcome.defects);
   std::int64_t rank = 0;
-  for (const WorkerResult& result : pool.run("train", to_bytes(training), training.ranks())) {
+  // Eight ranks may share two cores with other tests.
+  const std::chrono::seconds limit(100 + 5 * training.steps);
+  for (const WorkerResult& result : pool.run("train", to_bytes(training), training.ranks(), limit)) {
     if (!result.ok())
       throw std::runtime_error(fmt::format("{}: rank {}: {}", training.name(), rank, result.error));
     Reader in(result.value);
