@@ -400,7 +400,13 @@ CostInputs make_cost_inputs(const specs::Experiment& experiment, const StackProf
 }
 
 void resolve_constants(const ConstantTable& constants, CostInputs& inputs) {
-  Resolver(inputs, constants).resolve(inputs);
+  const specs::DeviceSpec& device =
+      inputs.cluster.groups.at(static_cast<std::size_t>(inputs.device_group)).node.device;
+  if (device.efficiency.empty()) return Resolver(inputs, constants).resolve(inputs);
+  ConstantTable own = constants;
+  for (const auto& [name, value] : device.efficiency)
+    if (own.contains(name)) own.set(own.index(name), value);
+  Resolver(inputs, own).resolve(inputs);
 }
 
 }  // namespace cost_models

@@ -70,7 +70,6 @@ StackOptions stack_options(const specs::TrainingSpec& training) {
   options.compiled = training.compile;
   options.async_tensor_parallel = has("async_tp");
   options.rowwise_scales = has("float8_rowwise");
-  options.token_drop = has("token_drop");
   options.layers_only = has("layers_only");
   options.fused_linear_cross_entropy = has("liger");
   options.fused_cross_entropy = has("fused_cross_entropy");

@@ -36,7 +36,6 @@ struct StackOptions {
   bool compiled = false;                    ///< torch.compile
   bool async_tensor_parallel = false;       ///< "async_tp": communication split and overlapped with its GEMM
   bool rowwise_scales = false;              ///< "float8_rowwise"
-  bool token_drop = false;                  ///< "token_drop": experts drop tokens over capacity
   bool layers_only = false;                 ///< "layers_only": no embedding, output layer or optimizer step
   bool fused_linear_cross_entropy = false;  ///< "liger": logits in slices
   bool fused_cross_entropy = false;         ///< "fused_cross_entropy": gradient in place of the logits

@@ -80,6 +80,8 @@ class Verifier {
     index_.emplace(regions_);
     for (std::size_t region = 0; region < regions_.size(); ++region) check_region(region);
     result_.regions = static_cast<std::int64_t>(regions_.size());
+    result_.complete = plan_.certificate.complete;
+    result_.gap_fraction = plan_.certificate.gap;
     return std::move(result_);
   }
 

@@ -30,6 +30,8 @@ struct Verification {
   std::int64_t regions = 0;
   std::string counted_candidates;  ///< by this code, a decimal integer
   std::int64_t priced_members = 0;
+  bool complete = true;                 ///< the search had ended: else the gap alone is claimed
+  double gap_fraction = 0;              ///< by which another placement may be better
   std::vector<VerifyFinding> findings;  ///< claims that do not hold
   bool holds() const { return findings.empty(); }
 };

@@ -1,9 +1,12 @@
 #include "planner/plan/plan_experiment.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "cost_models/constants.h"
 #include "cost_models/estimate.h"
 #include "planner/certificate/certificate.h"
 #include "planner/plan/cost_difference.h"
@@ -105,6 +108,27 @@ void refuse_beyond_stack(const specs::SearchSpec& search, const specs::StackSpec
     refuse("delayed_update", "delayed update", "leave it out");
 }
 
+/// A misspelt constant would change no price and be believed to have.
+void refuse_unknown_constants(const specs::ClusterSpec& cluster, specs::Diagnostics& diagnostics) {
+  std::vector<std::string> known;
+  for (const cost_models::Constant& constant : cost_models::ConstantTable::built_in().constants())
+    known.push_back(constant.name);
+  for (std::size_t group = 0; group < cluster.groups.size(); ++group)
+    for (const auto& [name, value] : cluster.groups[group].node.device.efficiency) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      const std::string at = cluster.groups.size() == 1 ? "node" : fmt::format("group[{}].node", group);
+      const std::string room = name.substr(0, name.find('.') + 1);
+      std::vector<std::string> near;
+      std::copy_if(known.begin(), known.end(), std::back_inserter(near),
+                   [&](const std::string& each) { return !room.empty() && each.starts_with(room); });
+      const auto nearest = specs::nearest_name(name, known);
+      diagnostics.error(
+          {}, fmt::format("cluster.{}.device.efficiency.{}: the cost model has no such constant", at, name),
+          nearest ? fmt::format("did you mean \"{}\"?", *nearest)
+                  : fmt::format("one of {}", fmt::join(near.empty() ? known : near, ", ")));
+    }
+}
+
 /// What of a mixed cluster stays idle; the plan's inputs are the part in use.
 specs::Advice idle_advice(const ClusterPart& part, const specs::Experiment& whole) {
   return {"idle-nodes",
@@ -118,6 +142,7 @@ specs::Advice idle_advice(const ClusterPart& part, const specs::Experiment& whol
 
 specs::Diagnostics unplannable(const specs::Experiment& experiment) {
   specs::Diagnostics diagnostics;
+  refuse_unknown_constants(experiment.cluster, diagnostics);
   if (const specs::Result<specs::StackSpec> stack = specs::stack_of(experiment.training))
     refuse_beyond_stack(experiment.search, *stack, diagnostics);
   if (experiment.search.unequal_stage_meshes)

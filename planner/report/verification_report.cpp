@@ -1,16 +1,27 @@
 #include "planner/report/verification_report.h"
 
+#include <fmt/format.h>
+
+#include "planner/wording/quantity.h"
+
 namespace planner {
+
+namespace {
+
+std::string answer_of(const Verification& verification) {
+  if (!verification.holds()) return "the certificate does not hold";
+  if (verification.complete) return "every claim that was checked holds";
+  return fmt::format(
+      "every claim that was checked holds, but the search was stopped: another placement may be {} better",
+      format_fraction(verification.gap_fraction));
+}
+
+}  // namespace
 
 Report verification_report(const Verification& verification) {
   Report report;
   Facts facts{"verification", "Verification of the certificate", {}};
-  facts.facts.push_back({"holds",
-                         "answer",
-                         Quantity::text,
-                         std::string(verification.holds() ? "every claim that was checked holds"
-                                                          : "the certificate does not hold"),
-                         {}});
+  facts.facts.push_back({"holds", "answer", Quantity::text, answer_of(verification), {}});
   facts.facts.push_back({"regions", "regions", Quantity::count, verification.regions, {}});
   facts.facts.push_back({"counted_candidates", "candidates", Quantity::text,
                          with_commas(verification.counted_candidates), "counted anew"});

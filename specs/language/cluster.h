@@ -26,7 +26,7 @@ struct DeviceSpec {
   std::int64_t multiprocessors = 0;        ///< 0 where wave quantization has no meaning (CPU)
   double power_watts = 0;
   double host_link_bytes_per_second = 0;     ///< PCIe or C2C
-  std::map<std::string, double> efficiency;  ///< the cost model's constants where measured or overridden here
+  std::map<std::string, double> efficiency;  ///< by name, the constants of the cost model that differ here
   double operator_seconds = 0;               ///< measured fixed cost of one operator; 0: not measured
   std::vector<GemmRate> gemm_rates;          ///< measured; empty: not measured
   bool operator==(const DeviceSpec&) const = default;

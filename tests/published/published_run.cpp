@@ -239,8 +239,7 @@ std::string training_of(const Row& row, specs::TrainingSpec& training) {
   if (family.starts_with("vtrain")) training.stack_release = "vtrain";
   if (family.starts_with("nemo-")) training.stack_release = family.substr(5);
   const std::string_view variant = row.text("variant");
-  for (const char* feature :
-       {"async_tp", "float8_rowwise", "token_drop", "layers_only", "liger", "no_torch_ddp"})
+  for (const char* feature : {"async_tp", "float8_rowwise", "layers_only", "liger", "no_torch_ddp"})
     if (contains(variant, feature)) training.stack_features.emplace_back(feature);
   if (contains(lower_case(row.text("precision")), "row") && *precision == Precision::fp8)
     training.stack_features.emplace_back("float8_rowwise");

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/stop_on_signal.h"
@@ -17,6 +18,7 @@
 #include "planner/questions/sweep.h"
 #include "planner/report/sweep_report.h"
 #include "specs/interchange/hugging_face.h"
+#include "specs/interchange/json_config.h"
 #include "specs/language/text_file.h"
 #include "specs/plan/plan_json.h"
 
@@ -47,6 +49,33 @@ std::optional<specs::Plan> plan_made_before(const std::string& file, const specs
   specs::Result<specs::Plan> plan = specs::read_plan(file);
   if (!plan || !planner::answers(*plan, experiment)) return std::nullopt;
   return std::move(*plan);
+}
+
+/// Whether a file is a plan of the experiment of that name, whichever program made it.
+bool is_plan_of(const std::string& file, const std::string& experiment) {
+  const specs::Result<std::string> text = specs::read_text_file(file);
+  if (!text) return false;
+  const auto plan = specs::parse_json_object(*text, file);
+  if (!plan || !plan->contains("format_version") || !plan->contains("inputs")) return false;
+  const auto& inputs = plan->at("inputs");
+  return inputs.is_object() && inputs.value("name", nlohmann::json()) == experiment;
+}
+
+/// Files that stand where plans are to be written and are none of this sweep's.
+specs::Diagnostics files_in_the_way(const CompileOptions& options,
+                                    const std::vector<specs::SweepPoint>& points) {
+  specs::Diagnostics diagnostics;
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    const std::string file = file_of(options, point, points.size());
+    std::error_code failure;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(file, failure))) continue;
+    if (!is_plan_of(file, points[point].experiment.name))
+      diagnostics.error({},
+                        fmt::format("{} is no plan of {}, and a plan would replace it", file,
+                                    points[point].experiment.name),
+                        "move it, or give another folder: --output FOLDER");
+  }
+  return diagnostics;
 }
 
 /// One run of `compile`: which plans are there, which are made, what could not be written.
@@ -134,6 +163,8 @@ bool run(const CompileOptions& options, Invocation& invocation) {
   invocation.print(points.diagnostics);
   if (options.within_days && points->front().experiment.training.tokens <= 0)
     return refuse_without_tokens(*points, invocation);
+  if (const auto foreign = files_in_the_way(options, *points); foreign.has_errors())
+    return invocation.refuse(foreign);
   SweepFiles files(options, *points);
   std::size_t done = 0;
   planner::SweepRun sweep{std::thread::hardware_concurrency(),

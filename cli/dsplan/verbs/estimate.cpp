@@ -13,6 +13,7 @@
 #include "planner/report/model_report.h"
 #include "planner/space/module_treatments.h"
 #include "specs/interchange/hugging_face.h"
+#include "specs/language/key_places.h"
 #include "specs/plan/plan_json.h"
 
 namespace cli {
@@ -67,7 +68,9 @@ struct EstimateOptions {
 
 bool print_price(const specs::Result<planner::PricedPlan>& priced, const EstimateOptions& options,
                  Invocation& invocation) {
-  if (!priced) return invocation.refuse(priced.diagnostics);
+  if (!priced)
+    return invocation.refuse(
+        specs::read_key_places(options.input.path, options.input.settings).located(priced.diagnostics));
   if (!options.output.empty() && !invocation.write(options.output, specs::write_plan(priced->plan)))
     return false;
   invocation.print(

@@ -2,10 +2,12 @@
 #include <memory>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "cli/dsplan/inputs.h"
 #include "cli/dsplan/verbs/verbs.h"
 #include "planner/certificate/verify_certificate.h"
+#include "planner/plan/versions.h"
 #include "planner/report/verification_report.h"
 
 namespace cli {
@@ -16,9 +18,23 @@ struct VerifyArguments {
   planner::VerifyOptions options;
 };
 
+/// Prices of another cost model would differ for that reason alone.
+specs::Diagnostics priced_by_another(const specs::Plan& plan) {
+  specs::Diagnostics diagnostics;
+  if (plan.cost_model_version != planner::cost_model_version())
+    diagnostics.error(
+        {},
+        fmt::format("the plan was priced by cost model {}, this program's is {}: what it claims of "
+                    "prices cannot be verified",
+                    plan.cost_model_version, planner::cost_model_version()),
+        "plan again with this program, or verify with the one that made it");
+  return diagnostics;
+}
+
 bool run(const VerifyArguments& arguments, Invocation& invocation) {
   const auto opened = open_plan(arguments.path, invocation);
   if (!opened) return false;
+  if (const auto other = priced_by_another(opened->plan); other.has_errors()) return invocation.refuse(other);
   const auto verification = planner::verify_certificate(opened->plan, arguments.options);
   if (!verification) return invocation.refuse(verification.diagnostics);
   invocation.print(planner::verification_report(*verification));

@@ -36,6 +36,12 @@ class Verbs : public ::testing::Test {
   void write(const std::string& name, const std::string& text) { std::ofstream(folder_ / name) << text; }
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
+  std::string text_of(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(folder_ / name).rdbuf();
+    return text.str();
+  }
+
   int run(std::vector<std::string> arguments) {
     out_.str({});
     err_.str({});
@@ -210,6 +216,60 @@ TEST_F(Verbs, CompileWritesAPlanForEachPointAndOneTable) {
   EXPECT_TRUE(err_.str().ends_with("\r3/3 points\n")) << err_.str();
   EXPECT_EQ(run({"compile", path("sweep.toml"), "-o", path("plans"), "--anew"}), 0);
   EXPECT_EQ(err_.str(), "\r1/3 points\r2/3 points\r3/3 points\r3/3 points\n");
+}
+
+TEST_F(Verbs, CompileReplacesNoFileThatIsNoPlanOfItsSweep) {
+  write("sweep.toml", std::string(small_experiment) + "[sweep]\n\"training.global_batch\" = [8, 16]\n");
+  const std::vector<std::string> compile{"compile", path("sweep.toml"), "-o", path("plans")};
+  ASSERT_EQ(run(compile), 0) << err_.str();
+  const std::string mine = text_of("plans/point-1.json");
+  std::string foreign = mine;
+  const std::size_t name = foreign.find("\"name\": \"");
+  ASSERT_NE(name, std::string::npos);
+  foreign.insert(name + 9, "another-");
+  for (const std::string& text : {foreign, std::string("{\"points\": 1}"), std::string()})
+    for (const bool anew : {false, true}) {
+      write("plans/point-2.json", text);
+      std::vector<std::string> arguments = compile;
+      if (anew) arguments.emplace_back("--anew");
+      EXPECT_EQ(run(arguments), 2);
+      EXPECT_NE(err_.str().find(path("plans/point-2.json") + " is no plan of "), std::string::npos)
+          << err_.str();
+      EXPECT_EQ(text_of("plans/point-2.json"), text);
+      EXPECT_EQ(text_of("plans/point-1.json"), mine);
+    }
+}
+
+TEST_F(Verbs, VerifyRefusesAPlanThatAnotherCostModelPricedAndTellsOfASearchThatWasStopped) {
+  ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("plan.json")}), 0) << err_.str();
+  nlohmann::ordered_json plan = nlohmann::ordered_json::parse(text_of("plan.json"));
+  plan["certificate"]["complete"] = false;
+  write("stopped.json", plan.dump());
+  const std::string answer = json_of({"verify", path("stopped.json")})["verification"]["holds"];
+  EXPECT_NE(answer.find("but the search was stopped"), std::string::npos) << answer;
+  plan["cost_model_version"] = "0.0.1 constants 00ff";
+  write("other.json", plan.dump());
+  EXPECT_EQ(run({"verify", path("other.json")}), 2);
+  EXPECT_NE(err_.str().find("priced by cost model 0.0.1 constants 00ff"), std::string::npos) << err_.str();
+}
+
+TEST_F(Verbs, AConstantOfADeviceChangesItsPricesAndAnUnknownOneIsRefusedWhereItStands) {
+  const auto seconds = [&](const std::string& constant) {
+    write("one.toml", std::string(small_experiment));
+    const nlohmann::json answer = json_of(
+        {"estimate", path("one.toml"), "--set", "cluster.node.device.efficiency={\"" + constant + "}"});
+    return answer["estimate"]["step_seconds"].get<double>();
+  };
+  EXPECT_GT(seconds("gemm.efficiency_16bit.ampere\"=0.3"),
+            1.2 * seconds("gemm.efficiency_16bit.ampere\"=0.6"));
+  for (const char* verb : {"plan", "estimate"}) {
+    EXPECT_EQ(run({verb, path("one.toml"), "--set",
+                   "cluster.node.device.efficiency={\"gemm.eficiency_16bit.ampere\"=0.3}"}),
+              2);
+    EXPECT_NE(err_.str().find("--set:1:"), std::string::npos) << err_.str();
+    EXPECT_NE(err_.str().find("did you mean \"gemm.efficiency_16bit.ampere\"?"), std::string::npos)
+        << err_.str();
+  }
 }
 
 TEST_F(Verbs, CompileAnswersHowManyDevices) {

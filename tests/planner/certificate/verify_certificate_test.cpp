@@ -204,5 +204,17 @@ TEST(VerifyCertificate, AChangedPredictionIsCaught) {
   EXPECT_NE(of_runner_up.find("/objective is"), std::string::npos) << of_runner_up;
 }
 
+TEST(VerifyCertificate, OfASearchThatWasStoppedSaysThatBetterMayBeLeft) {
+  specs::Plan plan = plans(24, 1, 500).front();
+  EXPECT_TRUE(verify_certificate(plan, whole)->complete);
+  plan.certificate.complete = false;
+  plan.certificate.gap = 0.125;
+  const auto verification = verify_certificate(plan, whole);
+  ASSERT_TRUE(verification.ok());
+  EXPECT_TRUE(verification->holds()) << findings(*verification);
+  EXPECT_FALSE(verification->complete);
+  EXPECT_EQ(verification->gap_fraction, 0.125);
+}
+
 }  // namespace
 }  // namespace planner
