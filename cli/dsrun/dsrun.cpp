@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <iostream>
 #include <string>
 #include <utility>
 
@@ -128,9 +129,7 @@ int run(const DsrunArguments& arguments, int argc, char** argv) {
   return start_ranks(arguments, argc, argv);
 }
 
-}  // namespace
-
-int run_dsrun(int argc, char** argv) {
+int run_command(int argc, char** argv) {
   if (const std::optional<int> code = runtime::run_as_worker(runtime::probe_jobs())) return *code;
   // A write over the limit of file sizes is to fail like one to a full disk, not to kill.
   signal(SIGXFSZ, SIG_IGN);
@@ -152,6 +151,17 @@ int run_dsrun(int argc, char** argv) {
     fmt::print(stderr, "error: {}\n", failure.message);
     return failure.exit_code;
   }
+}
+
+}  // namespace
+
+int run_dsrun(int argc, char** argv) {
+  const int code = run_command(argc, argv);
+  const bool written = std::fflush(stdout) == 0 && std::ferror(stdout) == 0 && std::cout.flush().good();
+  if (written || code != runtime::exit_done) return code;
+  fmt::print(stderr,
+             "error: the output cannot be written\n  remedy: is the disk full, or the reader gone?\n");
+  return runtime::exit_storage;
 }
 
 }  // namespace cli

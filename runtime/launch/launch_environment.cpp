@@ -1,6 +1,7 @@
 #include "runtime/launch/launch_environment.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <vector>
 
@@ -108,14 +109,60 @@ RankIdentity torchrun_identity(const Reader& reader) {
   return identity;
 }
 
-RankIdentity slurm_identity(const Reader& reader) {
+/// "07" or "07-11".
+bool is_range(std::string_view text) {
+  const auto is_number = [](std::string_view part) {
+    return !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+  };
+  const std::size_t dash = text.find('-');
+  return dash == std::string_view::npos ? is_number(text)
+                                        : is_number(text.substr(0, dash)) && is_number(text.substr(dash + 1));
+}
+
+bool are_ranges(std::string_view text) {
+  for (std::size_t comma = 0; (comma = text.find(',')) != std::string_view::npos;
+       text.remove_prefix(comma + 1))
+    if (!is_range(text.substr(0, comma))) return false;
+  return is_range(text);
+}
+
+/// Takes the first host with its brackets off the list; false where it is none.
+bool take_host(std::string_view& list) {
+  const std::size_t before = list.size();
+  while (!list.empty() && list.front() != ',') {
+    const bool bracket = list.front() == '[';
+    const std::size_t close = bracket ? list.find(']') : 0;
+    if (bracket && (close == std::string_view::npos || !are_ranges(list.substr(1, close - 1)))) return false;
+    if (!bracket && std::isalnum(static_cast<unsigned char>(list.front())) == 0 &&
+        std::string_view("-._").find(list.front()) == std::string_view::npos)
+      return false;
+    list.remove_prefix(close + 1);
+  }
+  return list.size() < before;
+}
+
+/// "gpu[07-08,11],login-1".
+bool is_node_list(std::string_view list) {
+  while (take_host(list)) {
+    if (list.empty()) return true;
+    list.remove_prefix(1);
+  }
+  return false;
+}
+
+RankIdentity slurm_identity(const Reader& reader, specs::Diagnostics& diagnostics) {
   RankIdentity identity{.launcher = Launcher::slurm};
   identity.world_size = reader.integer("SLURM_NTASKS", 1, most_ranks);
   identity.rank = reader.integer("SLURM_PROCID", 0, identity.world_size - 1);
   identity.local_rank = reader.integer("SLURM_LOCALID", 0, most_ranks, 0);
   identity.local_world_size = reader.integer("SLURM_NTASKS_PER_NODE", 1, most_ranks, 1);
   identity.restart = reader.integer("SLURM_RESTART_COUNT", 0, most_ranks, 0);
-  identity.rendezvous_host = first_host(reader.text("SLURM_JOB_NODELIST"));
+  const std::string nodes = reader.text("SLURM_JOB_NODELIST");
+  if (!reader.has("MASTER_ADDR") && !is_node_list(nodes))
+    diagnostics.error({},
+                      fmt::format("environment variable SLURM_JOB_NODELIST={} is no list of hosts", nodes),
+                      "expected one such as node[01-04,07],login; or give MASTER_ADDR");
+  identity.rendezvous_host = first_host(nodes);
   identity.rendezvous_port =
       port_for(hash_of(reader.text("SLURM_JOB_ID") + "." + reader.text("SLURM_STEP_ID")));
   return identity;
@@ -179,16 +226,20 @@ EnvironmentMap process_environment() {
 }
 
 std::string first_host(std::string_view node_list) {
-  const std::size_t bracket = node_list.find('[');
-  const std::size_t comma = node_list.find(',');
-  if (bracket == std::string_view::npos || comma < bracket) return std::string(node_list.substr(0, comma));
-  const std::size_t number = bracket + 1;
-  const std::size_t end = node_list.find_first_of("-,]", number);
-  const std::size_t close = node_list.find(']', number);
-  if (close == std::string_view::npos) return std::string(node_list.substr(0, bracket));
-  const std::size_t next = std::min(node_list.find(',', close), node_list.size());
-  return fmt::format("{}{}{}", node_list.substr(0, bracket), node_list.substr(number, end - number),
-                     node_list.substr(close + 1, next - close - 1));
+  std::string host;
+  while (!node_list.empty() && node_list.front() != ',') {
+    std::size_t taken = 1;
+    if (node_list.front() == '[') {
+      const std::size_t close = node_list.find(']');
+      if (close == std::string_view::npos) return host;
+      host += node_list.substr(1, node_list.find_first_of("-,]") - 1);
+      taken = close + 1;
+    } else {
+      host += node_list.front();
+    }
+    node_list.remove_prefix(taken);
+  }
+  return host;
 }
 
 specs::Result<std::optional<RankIdentity>> read_launch_environment(const EnvironmentMap& environment,
@@ -214,7 +265,7 @@ specs::Result<std::optional<RankIdentity>> read_launch_environment(const Environ
 
   RankIdentity identity;
   if (*launcher == Launcher::torchrun) identity = torchrun_identity(reader);
-  if (*launcher == Launcher::slurm) identity = slurm_identity(reader);
+  if (*launcher == Launcher::slurm) identity = slurm_identity(reader, result.diagnostics);
   if (*launcher == Launcher::open_mpi) identity = open_mpi_identity(reader, result.diagnostics);
   if (*launcher == Launcher::hydra) identity = hydra_identity(reader);
   if (reader.has("MASTER_ADDR")) identity.rendezvous_host = reader.text("MASTER_ADDR");

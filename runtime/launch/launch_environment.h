@@ -67,7 +67,8 @@ struct RankIdentity {
 specs::Result<std::optional<RankIdentity>> read_launch_environment(const EnvironmentMap& environment,
                                                                    Launcher launcher = Launcher::automatic);
 
-/// The first host of a Slurm node list: "node[01-04,7],login" gives "node01". Empty for an empty list.
+/// The first host of a Slurm node list: "node[01-04,7],login" gives "node01", "rack[0-3]n[1-8]" "rack0n1".
+/// Empty for an empty list.
 std::string first_host(std::string_view node_list);
 
 }  // namespace runtime

@@ -20,7 +20,7 @@ void LineRelay::finish() {
   rest_.clear();
 }
 
-void LineRelay::print(std::string_view line) const {
+void LineRelay::print(std::string_view line) {
   const std::string text = prefix_ + std::string(line) + "\n";
   std::size_t done = 0;
   while (done < text.size()) {
@@ -31,7 +31,10 @@ void LineRelay::print(std::string_view line) const {
       poll(&ready, 1, -1);
       continue;
     }
-    if (written <= 0) return;  // nobody reads; the job goes on
+    if (written <= 0) {  // the job goes on
+      if (written < 0 && errno != EPIPE) error_ = errno;
+      return;
+    }
     done += static_cast<std::size_t>(written);
   }
 }

@@ -13,13 +13,17 @@ class LineRelay {
   void feed(std::string_view bytes);
   /// What stands unfinished, as a line.
   void finish();
+  /// The errno of a write that failed, whose line is lost; 0 where there is none. A reader that left early
+  /// (EPIPE) wanted no more: that is none.
+  int error() const { return error_; }
 
  private:
-  void print(std::string_view line) const;
+  void print(std::string_view line);
 
   int output_;
   std::string prefix_;
   std::string rest_;
+  int error_ = 0;
 };
 
 }  // namespace runtime

@@ -112,6 +112,9 @@ class Rank {
     }
   }
 
+  /// Why lines that it printed are lost; 0 where none is.
+  int output_error() const { return output_.error(); }
+
   /// Nothing where the rank ended well or runs.
   std::optional<RankFailure> failure() const {
     if (!status_ || (status_->signal == 0 && status_->exit_code == 0)) return std::nullopt;
@@ -289,10 +292,21 @@ class LocalJob {
       return exit_signal_base + request_;
     }
     const Rank* failed = cause_ != nullptr ? cause_ : cause();
-    if (failed == nullptr) return exit_done;
+    if (failed == nullptr) return report_output();
     const RankFailure failure = *failed->failure();
     fmt::print(stderr, "{}error: {}\n", line_prefix(failed->number()), failure.message);
     return failure.exit_code;
+  }
+
+  /// Whether all that the ranks printed was written.
+  int report_output() const {
+    for (const auto& rank : ranks_)
+      if (const int error = rank->output_error(); error != 0) {
+        fmt::print(stderr, "error: the output of rank {} cannot be written: {}\n", rank->number(),
+                   strerror(error));
+        return exit_storage;
+      }
+    return exit_done;
   }
 
   LocalLaunch launch_;

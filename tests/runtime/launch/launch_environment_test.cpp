@@ -78,6 +78,18 @@ TEST(LaunchEnvironment, SlurmMeetsOnTheFirstHostAtAPortThatAllTasksCompute) {
   EXPECT_NE(identity_of(merge(slurm, {{"SLURM_STEP_ID", "1"}})).rendezvous_port, identity.rendezvous_port);
 }
 
+TEST(LaunchEnvironment, ASlurmNodeListThatIsNoneIsRefusedUnlessTheAddressIsGiven) {
+  for (const char* list : {"", "gpu[07-08", "gpu]07", "gpu[]", "gpu[7-]", "gpu[a]", "gpu1,,gpu2", ",gpu1",
+                           "gpu1,", "gpu 1", "gpu[1,2],"}) {
+    const EnvironmentMap environment = merge(slurm, {{"SLURM_JOB_NODELIST", list}});
+    const std::string seen = "SLURM_JOB_NODELIST=" + std::string(list) + " is no list of hosts";
+    EXPECT_NE(errors_of(environment).find(seen), std::string::npos) << list;
+    EXPECT_EQ(identity_of(merge(environment, {{"MASTER_ADDR", "h9"}})).rendezvous_host, "h9");
+  }
+  for (const char* list : {"gpu7", "gpu[7]", "gpu[07-08,11],login-1.site", "rack[0-3]n[1-8],b"})
+    EXPECT_EQ(identity_of(merge(slurm, {{"SLURM_JOB_NODELIST", list}})).rendezvous_host, first_host(list));
+}
+
 TEST(LaunchEnvironment, OpenMpiOnOneHostNeedsNoAddressAndOnSeveralAsksForOne) {
   const RankIdentity identity = identity_of(open_mpi);
   EXPECT_EQ(identity.rank, 1);
@@ -140,7 +152,8 @@ TEST(LaunchEnvironment, TheFirstHostOfASlurmList) {
                                                                {"x,n[01-04]", "x"},
                                                                {"r[1-2]-ib,z", "r1-ib"},
                                                                {"n[12,14-16]", "n12"},
-                                                               {"broken[1", "broken"}};
+                                                               {"broken[1", "broken"},
+                                                               {"rack[0-3]n[1-8],b", "rack0n1"}};
   for (const auto& [list, correct] : table) EXPECT_EQ(first_host(list), correct) << list;
 }
 

@@ -1,6 +1,8 @@
 #include "runtime/launch/line_relay.h"
 
 #include <array>
+#include <cerrno>
+#include <csignal>
 #include <string>
 #include <thread>
 
@@ -64,6 +66,25 @@ TEST_F(LineRelayTest, ALineLongerThanThePipeIsWholeWhereItDoesNotWait) {
 
 TEST(LinePrefix, NamesHostAndRank) {
   EXPECT_THAT(line_prefix(12), testing::MatchesRegex("[^ :]+:rank 12: "));
+}
+
+TEST(LineRelay, TellsThatItsLinesAreLostOnAFullDiskAndNotThatNobodyReads) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  ASSERT_GE(full, 0);
+  LineRelay relay(full, "");
+  EXPECT_EQ(relay.error(), 0);
+  relay.feed("a line\n");
+  EXPECT_EQ(relay.error(), ENOSPC);
+  close(full);
+  std::array<int, 2> ends{};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  close(ends[0]);
+  const auto before = signal(SIGPIPE, SIG_IGN);
+  LineRelay unread(ends[1], "");
+  unread.feed("a line\n");
+  EXPECT_EQ(unread.error(), 0);
+  signal(SIGPIPE, before);
+  close(ends[1]);
 }
 
 }  // namespace
