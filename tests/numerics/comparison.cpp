@@ -21,7 +21,7 @@ double largest_relative(const std::vector<double>& a, const std::vector<double>&
   double result = 0;
   for (std::size_t i = 0; i < b.size(); ++i) {
     const double difference = std::abs(a[i] - b[i]) / std::abs(b[i]);
-    if (!(difference <= result)) result = difference;
+    if (is_larger(difference, result)) result = difference;
   }
   return result;
 }
@@ -57,13 +57,17 @@ TensorDifference compare_tensors(const Tensors& result, const Givers& givers, co
     const std::size_t element = furthest(found->second, expected);
     const double here =
         std::abs(found->second[element] - expected[element]) / std::max(largest(expected), floor);
-    if (here <= worst.size) continue;
+    if (!is_larger(here, worst.size)) continue;
     worst = {here, name, std::prev(givers.at(name).upper_bound(element))->second};
   }
   return worst;
 }
 
 }  // namespace
+
+bool is_larger(double difference, double than) {
+  return difference > than || (std::isnan(difference) && !std::isnan(than));
+}
 
 Differences compare(const TrainingOutcome& result, const TrainingOutcome& reference, bool adam) {
   Differences differences;
@@ -105,7 +109,7 @@ std::string describe_places(const Differences& differences) {
 
 void WorstDifferences::add(const TrainingCase& training, const Differences& differences) {
   const auto raise = [&](Worst& worst, double size, const std::string& tensor) {
-    if (size <= worst.size) return;
+    if (!is_larger(size, worst.size)) return;
     worst = {size, tensor.empty() ? training.name() : fmt::format("{} in {}", tensor, training.name())};
   };
   raise(loss_, differences.loss, {});

@@ -8,6 +8,9 @@
 
 namespace runtime::numerics {
 
+/// Whether a difference is larger than another: what is no number is larger than any.
+bool is_larger(double difference, double than);
+
 /// The largest difference of one kind, and where it stands.
 struct TensorDifference {
   double size = 0;

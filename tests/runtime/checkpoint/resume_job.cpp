@@ -26,7 +26,8 @@ std::string to_text(const ResumeRequest& request) {
                       {"checkpoints", checkpoints},
                       {"resume", request.resume},
                       {"steps", request.steps},
-                      {"save_at", request.save_at}};
+                      {"save_at", request.save_at},
+                      {"reads_alike", request.reads_alike}};
   const std::vector<std::uint8_t> bytes = json::to_msgpack(document);
   return {bytes.begin(), bytes.end()};
 }
@@ -71,7 +72,8 @@ std::string train(WorkerContext& context, const std::string& text) {
   const auto data =
       open_data(request.at("data").at(static_cast<std::size_t>(context.rank)).get<std::string>(), spec, 256);
   if (!data) throw std::runtime_error(data.diagnostics.render());
-  const BatchLoader loader(*data, spec, placement, mesh.coordinates().data);
+  const std::int64_t replica = request.at("reads_alike").get<bool>() ? 0 : mesh.coordinates().data;
+  const BatchLoader loader(*data, spec, placement, replica);
 
   json outcome{{"first_step", 1},
                {"losses", json::array()},

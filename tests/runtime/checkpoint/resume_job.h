@@ -19,6 +19,7 @@ struct ResumeRequest {
   bool resume = false;
   std::int64_t steps = 0;    ///< to train up to
   std::int64_t save_at = 0;  ///< step; 0: never
+  bool reads_alike = false;  ///< a defect: every replica reads what the first does
 };
 
 /// All pieces of all ranks put together: bytes of each tensor, in its full shape.

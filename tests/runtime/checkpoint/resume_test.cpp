@@ -311,5 +311,19 @@ TEST_F(ResumeTest, ARankOfAReplicaThatReadsAnotherTextIsFoundBeforeTheFirstStep)
               HasSubstr("ranks 0 and 1 belong to one replica but read different tokens"));
 }
 
+/// huggingface/datasets#5360.
+TEST_F(ResumeTest, ReplicasThatReadTheSameSequencesAreFoundBeforeTheFirstStep) {
+  for (const std::int64_t pipeline : {1, 2}) {
+    const ResumeOutcome outcome = run(*pool_, {.training = layout(1, pipeline, 2, 0),
+                                               .data = data_,
+                                               .checkpoints = {8, folder_.path() / "run"},
+                                               .steps = 1,
+                                               .reads_alike = true});
+    EXPECT_THAT(outcome.error, HasSubstr("reads sequences 0 to 11 of the batch"));
+    EXPECT_THAT(outcome.error, HasSubstr("of the next replica begins at 0"));
+    EXPECT_THAT(outcome.losses, IsEmpty());
+  }
+}
+
 }  // namespace
 }  // namespace runtime
