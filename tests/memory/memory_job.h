@@ -1,39 +1,44 @@
-// A model large enough that its buffers show, trained for two steps under one sharding: a job for the ranks
-// of a pool, and the same as an experiment for the cost model.
+// One step of a model of at least five million parameters under a placement of the equality matrix: the bytes
+// that each rank counts at its peak, and those that the estimate predicts.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <map>
 #include <string>
+#include <vector>
 
+#include "runtime/monitor/tensor_memory.h"
 #include "runtime/worker_pool/worker_pool.h"
 #include "specs/language/experiment.h"
-#include "specs/plan/placement.h"
+#include "tests/numerics/training_case.h"
 
 namespace runtime {
 
+/// The case's kind of model, larger: its placement and its recipe.
 struct MemoryCase {
-  bool llama = false;       ///< untied, else GPT with a tied table
-  std::int64_t tensor = 1;  ///< with sequence parallelism
-  std::int64_t data = 2;
-  std::int64_t zero_stage = 0;
-  std::int64_t prefetch_units = 1;
-  std::int64_t kept_units = 0;
-  std::int64_t bucket_bytes = 1 << 20;
-  std::int64_t accumulation = 2;
+  numerics::TrainingCase training;
   std::int64_t vocabulary = 4096;
-  bool bf16 = false;
-  bool recomputation = false;
 
   std::string name() const;
 };
 
+specs::ModelSpec model_of(const MemoryCase& memory_case);
+/// On one node of as many CPU devices as ranks.
 specs::Experiment experiment_of(const MemoryCase& memory_case);
-specs::Placement placement_of(const MemoryCase& memory_case);
+
+using ClassBytes = std::array<std::int64_t, memory_classes>;
+
+struct RankBytes {
+  ClassBytes device{};
+  ClassBytes host{};
+};
 
 WorkerJobs memory_jobs();
 
-/// Bytes of each class at the peak of the second step, the worst of the ranks; "total" is their sum.
-std::map<std::string, double> peak_bytes(WorkerPool& pool, const MemoryCase& memory_case);
+/// Of each rank at the peak of either memory in the first step. A rank that fails throws std::runtime_error.
+std::vector<RankBytes> counted_bytes(WorkerPool& pool, const MemoryCase& memory_case);
+
+/// Of each rank what its allocator counts, as the estimate has it.
+std::vector<RankBytes> predicted_bytes(const MemoryCase& memory_case);
 
 }  // namespace runtime
