@@ -1,5 +1,6 @@
 #include "tests/stack_profile/random_plans.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -33,7 +34,7 @@ specs::Experiment RandomPlans::experiment() {
   const auto [nodes, devices] = any(std::vector<std::pair<int, int>>{
       {1, 1}, {1, 2}, {1, 3}, {1, 4}, {2, 2}, {1, 6}, {3, 2}, {1, 8}, {2, 4}, {4, 2}, {2, 4}, {1, 8}});
   const int global_batch = any(std::vector{8, 12});
-  const auto precision = any(std::vector<std::string_view>{"fp64", "fp64", "fp32", "bf16"});
+  const auto precision = any(std::vector<std::string_view>{"fp64", "fp64", "fp64", "fp32", "bf16", "fp16"});
   const auto attention = any(std::vector<std::string_view>{"flash", "unfused"});
   const auto optimizer = any(std::vector<std::string_view>{"adamw", "sgd"});
   const double gradient_clip = any(std::vector{0.0, 0.5});
@@ -66,6 +67,9 @@ gradient_clip = {}
 dropout = {}
 attention_dropout = {}
 steps = 10
+[search]
+micro_batch_group = [0, 3, 4, 6, 8]
+delayed_update = [false, true]
 )",
       llama ? "llama" : "gpt", layers, heads, kv_heads, tied, devices, nodes,
       nodes > 1 ? "network = \"ethernet-25g\"" : "", global_batch, precision, attention, optimizer,
@@ -103,6 +107,13 @@ specs::Plan RandomPlans::next() {
   }
 }
 
+bool delays_everything(const specs::Plan& plan) {
+  const auto& stages = plan.placement.stages;
+  return std::all_of(stages.begin(), stages.end(), [](const specs::PipelineStage& stage) {
+    return stage.offload.delayed_update && stage.offload.optimizer.eighths == 8;
+  });
+}
+
 specs::Plan single_rank(const specs::Plan& plan) {
   specs::Experiment experiment;
   experiment.name = plan.inputs.name;
@@ -113,6 +124,8 @@ specs::Plan single_rank(const specs::Plan& plan) {
   experiment.cluster.groups.front().node.devices = 1;
   specs::RegularPlacement whole;
   whole.micro_batch = experiment.training.global_batch;
+  if (plan.placement.stages.front().offload.delayed_update)
+    whole.offload = {.optimizer = {specs::OffloadDevice::cpu, 8}, .delayed_update = true};
   return assembled(experiment, specs::regular_placement(whole, specs::block_count(experiment.model)));
 }
 
@@ -123,7 +136,7 @@ std::string describe(const specs::Plan& plan) {
   for (const specs::PipelineStage& each : placement.stages) cuts += fmt::format(" {}", each.units.end);
   return fmt::format(
       "{} {} {} {} on {} x {} devices: tp{} pp{} dp{} {} {} v{} {}x{}{} zero {} {} offload {}/8 "
-      "recompute {} output {} dropout {} {} cuts{}",
+      "recompute {} output {} dropout {} {} group {}{} cuts{}",
       plan.inputs.model.tied_embeddings ? "tied" : "untied", plan.inputs.model.norm_bias ? "gpt" : "llama",
       specs::name_of(plan.inputs.training.precision), specs::name_of(plan.inputs.training.optimizer.type),
       plan.inputs.cluster.groups.front().nodes, plan.inputs.cluster.groups.front().node.devices,
@@ -133,7 +146,8 @@ std::string describe(const specs::Plan& plan) {
       specs::name_of(stage.zero.scope), stage.offload.optimizer.eighths,
       stage.recomputation.empty() ? "none" : specs::name_of(stage.recomputation.front().mode),
       specs::name_of(stage.modules.output_mode), plan.inputs.training.dropout,
-      plan.inputs.training.attention_dropout, cuts);
+      plan.inputs.training.attention_dropout, placement.micro_batch_group,
+      stage.offload.delayed_update ? " delayed" : "", cuts);
 }
 
 }  // namespace planner

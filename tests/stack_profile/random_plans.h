@@ -27,7 +27,11 @@ class RandomPlans {
   std::mt19937_64 random_;
 };
 
-/// The same model and recipe on one rank, the whole batch at once.
+/// Whether every parameter's update is one step behind. What of an optimizer's state stays on the device is
+/// not delayed, and which parameters these are depends on the buckets.
+bool delays_everything(const specs::Plan& plan);
+
+/// The same model and recipe on one rank, the whole batch at once; all updates delayed where any are.
 specs::Plan single_rank(const specs::Plan& plan);
 
 std::string describe(const specs::Plan& plan);

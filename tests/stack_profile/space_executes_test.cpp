@@ -2,16 +2,19 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "runtime/capabilities.h"
 #include "specs/plan/placement_check.h"
 #include "specs/plan/plan_json.h"
 #include "tests/runtime/pool_fixture.h"
 #include "tests/stack_profile/plan_job.h"
 #include "tests/stack_profile/random_plans.h"
+#include "tests/stack_profile/space_coverage.h"
 
 namespace runtime {
 namespace {
@@ -51,8 +54,12 @@ class StackProfile : public PoolFixture<8> {
     const specs::Precision precision = plan.inputs.training.precision;
     const bool wide = precision == specs::Precision::fp64 || precision == specs::Precision::fp32;
     double most = 0;
+    // Delayed in part, the first step alone has the weights of one rank.
+    const bool in_part =
+        plan.placement.stages.front().offload.delayed_update && !planner::delays_everything(plan);
     for (std::size_t step = 0; step < found.size(); ++step) {
       ASSERT_TRUE(std::isfinite(found[step]));
+      if (step > 0 && in_part) continue;
       most = std::max(most, std::abs(found[step] - expected[step]) / (wide ? expected[step] : 1));
     }
     std::printf("%.1e  %s\n", most, planner::describe(plan).c_str());
@@ -63,7 +70,21 @@ class StackProfile : public PoolFixture<8> {
 
 class NightlyStackProfile : public StackProfile {};
 
-TEST_F(StackProfile, PlansDrawnFromItsWholeSpaceTrainAsOneRank) { expect_plans_train_as_one_rank(1, 80); }
+constexpr std::uint64_t everyday_seed = 1;
+constexpr int everyday_plans = 80;
+
+TEST_F(StackProfile, PlansDrawnFromItsWholeSpaceTrainAsOneRank) {
+  expect_plans_train_as_one_rank(everyday_seed, everyday_plans);
+}
+
+/// Of those drawn above.
+TEST(StackProfileCoverage, EveryValueOfEveryDimensionIsExecuted) {
+  planner::RandomPlans random(everyday_seed);
+  std::set<std::string> drawn;
+  for (int i = 0; i < everyday_plans; ++i) drawn.merge(planner::values_of(random.next()));
+  for (const std::string& value : planner::values_of(capabilities()))
+    EXPECT_TRUE(drawn.contains(value)) << value << " is in no plan that is executed";
+}
 
 TEST_F(NightlyStackProfile, AThousandPlansDrawnFromItsWholeSpaceTrainAsOneRank) {
   expect_plans_train_as_one_rank(2, 1000);
