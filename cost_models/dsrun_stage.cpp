@@ -103,6 +103,8 @@ struct TensorBytes {
     statistics = tokens / s * (layer_norm ? 2 * b : wide);
     log_sum_exp = tokens * wide * sizes.heads / a;
     scores = tokens * b * sizes.heads * sizes.sequence / a;
+    wide_over_own = wide / b;
+    block_share = std::min(1.0, 64 / sizes.sequence);
     token_parallel = split.token_parallel_output && t > 1;
     const double rows =
         static_cast<double>(padded_vocabulary(inputs.model, static_cast<std::int64_t>(split.output))) /
@@ -129,6 +131,8 @@ struct TensorBytes {
   double expanded = 0;  ///< copies of keys and values for each query head; of a single head they are views
   double inner = 0, products = 0;
   double statistics = 0, log_sum_exp = 0, scores = 0;
+  double wide_over_own = 1;  ///< an element of what is computed in fp32 over one of the tensors
+  double block_share = 1;    ///< of the queries, that blockwise attention takes at a time
   double logits = 0, logits_input = 0;
   /// Gradients of biases and norms before they are added, of norms with the sums that they are made of:
   /// small, but they decide between moments that are else equal.
@@ -380,14 +384,31 @@ class StageWalk {
       leave_input(memory_class, sizes_.query);
       backward_of_unfused(half, memory_class);
     } else {
-      const double gradients = sizes_.shares_keys ? 3 * sizes_.query + sizes_.key : projected;
-      const double block = drops_weights_ ? 3 * sizes_.scores + 2 * sizes_.query : 0;
-      note(sizes_.query + projected + sizes_.expanded + gradients + block);
+      double gradients = sizes_.shares_keys ? 3 * sizes_.query + sizes_.key : projected;
+      if (drops_weights_) gradients = std::max(gradients, blockwise_gradients());
+      note(sizes_.query + projected + sizes_.expanded + gradients);
       leave_input(memory_class, sizes_.query);  // fused attention has saved its result, too
       free(memory_class, sizes_.log_sum_exp);
     }
     free(memory_class, projected);
     backward_of_first_linear(BlockRole::projections, BlockRole::attention_norm, projected, 0, memory_class);
+  }
+
+  /// The gradients of fused attention with dropout while they are computed, those of keys and values in the
+  /// wide type. Of a block of queries its weights, those that dropout leaves, their gradient and the sums
+  /// over the keys, wide too; then what a product needs beside, or the output and its gradient. 16-bit
+  /// operands and results have wide copies, and at the end the gradients are rounded.
+  double blockwise_gradients() const {
+    const double w = sizes_.wide_over_own;
+    const bool rounds = w > 1;
+    const double scores = sizes_.block_share * sizes_.scores;
+    const double queries = sizes_.block_share * sizes_.query;
+    const double product =
+        (rounds ? scores : 0) + sizes_.query + std::max(queries, rounds ? w * sizes_.query : 0);
+    const double of_output = (rounds ? 3 * w : 1) * queries;
+    const double block =
+        3 * w * scores + sizes_.block_share * sizes_.log_sum_exp + std::max(product, of_output);
+    return (1 + 2 * w) * sizes_.query + std::max(block, rounds ? 2 * sizes_.query : 0);
   }
 
   /// The gradient of the scores beside those of the values and of the result, the projections' still empty

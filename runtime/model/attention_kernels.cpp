@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include <ATen/Parallel.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/_softmax.h>
@@ -56,6 +58,30 @@ FusedAttention empty_result(const at::Tensor& queries) {
           at::empty({sequences, heads, length}, queries.options().dtype(wide(queries)))};
 }
 
+/// For fp16: LibTorch's kernel would pack keys and values of all heads anew, in blocks of 64.
+bool goes_by_heads(const AttentionInputs& inputs) { return inputs.queries.scalar_type() == at::kHalf; }
+
+/// Calls body(sequence, head) for each head, outside of autograd.
+template <class Body>
+void for_heads(const at::Tensor& queries, Body body) {
+  const std::int64_t heads = queries.size(1);
+  at::parallel_for(0, queries.size(0) * heads, 1, [&](std::int64_t begin, std::int64_t end) {
+    const at::AutoDispatchBelowAutograd outside;
+    const MemoryClassScope scope(specs::MemoryClass::workspace);
+    for (std::int64_t i = begin; i < end; ++i) body(i / heads, i % heads);
+  });
+}
+
+/// [1, 1, length, head_dim] in fp32.
+at::Tensor widened_head(const at::Tensor& tensor, std::int64_t sequence, std::int64_t head) {
+  return tensor[sequence][head].to(at::kFloat).unsqueeze(0).unsqueeze(0);
+}
+
+AttentionInputs widened_head(const AttentionInputs& inputs, std::int64_t sequence, std::int64_t head) {
+  return {widened_head(inputs.queries, sequence, head), widened_head(inputs.keys, sequence, head),
+          widened_head(inputs.values, sequence, head)};
+}
+
 kernels::TileAttention on_tiles(const AttentionInputs& inputs) {
   return {inputs.queries, inputs.keys, inputs.values};
 }
@@ -66,6 +92,15 @@ FusedAttention fused_attention(const AttentionInputs& inputs) {
   if (const auto tiles = on_tiles(inputs); kernels::goes_through_tiles(tiles)) {
     const FusedAttention result = empty_result(inputs.queries);
     kernels::attend_through_tiles(tiles, result.output, result.log_sum_exp);
+    return result;
+  }
+  if (goes_by_heads(inputs)) {
+    const FusedAttention result = empty_result(inputs.queries);
+    for_heads(inputs.queries, [&](std::int64_t sequence, std::int64_t head) {
+      const FusedAttention wide = fused_attention(widened_head(inputs, sequence, head));
+      result.output[sequence][head].copy_(wide.output[0][0]);
+      result.log_sum_exp[sequence][head].copy_(wide.log_sum_exp[0][0]);
+    });
     return result;
   }
   const auto [output, log_sum_exp] =
@@ -82,6 +117,20 @@ AttentionInputs fused_attention_backward(const AttentionInputs& inputs, const Fu
         output_gradient.stride(3) == 1 ? output_gradient : output_gradient.contiguous();
     kernels::attend_through_tiles_backward(tiles, forward.output, forward.log_sum_exp, gradient,
                                            on_tiles(result));
+    return result;
+  }
+  if (goes_by_heads(inputs)) {
+    const AttentionInputs result{at::empty_like(inputs.queries), at::empty_like(inputs.keys),
+                                 at::empty_like(inputs.values)};
+    for_heads(inputs.queries, [&](std::int64_t sequence, std::int64_t head) {
+      const FusedAttention wide{widened_head(forward.output, sequence, head),
+                                forward.log_sum_exp[sequence][head].unsqueeze(0).unsqueeze(0)};
+      const AttentionInputs gradients = fused_attention_backward(
+          widened_head(inputs, sequence, head), wide, widened_head(output_gradient, sequence, head));
+      result.queries[sequence][head].copy_(gradients.queries[0][0]);
+      result.keys[sequence][head].copy_(gradients.keys[0][0]);
+      result.values[sequence][head].copy_(gradients.values[0][0]);
+    });
     return result;
   }
   const auto [queries, keys, values] = at::_scaled_dot_product_flash_attention_for_cpu_backward(

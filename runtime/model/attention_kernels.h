@@ -2,7 +2,7 @@
 // [sequences, heads, length, head_dim]; keys and values have a head for each query head.
 //
 //   fused      a flash kernel without dropout: for bf16 on the processor's matrix registers, where it has
-//              them, else LibTorch's.
+//              them, else LibTorch's; for fp16 a head at a time in fp32.
 //   blockwise  the same with dropout: blocks of queries, one at a time, against the keys before them.
 //   unfused    whole matrices of scores; what is kept of them is the softmax.
 //

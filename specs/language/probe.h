@@ -20,7 +20,7 @@ struct LocalhostProbe {
   std::string processor;                         ///< model name; a probe of another processor is not used
   std::string library;                           ///< "libtorch 2.15.0"
   std::string measured_at;                       ///< ISO 8601, UTC
-  std::vector<GemmRate> gemm_rates;              ///< one thread; sizes 256, 512, 1024; one device is one core
+  std::vector<GemmRate> gemm_rates;              ///< one thread, sizes up to 1024; one device is one core
   double memory_bytes_per_second = 0;            ///< of one core that reads and writes (read + written bytes)
   double operator_seconds = 0;                   ///< fixed cost of one tensor operator
   std::vector<CollectiveRate> collective_rates;  ///< Gloo at 2 and 4 ranks

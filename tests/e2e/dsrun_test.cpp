@@ -166,6 +166,22 @@ TEST_F(Dsrun, RunsWhatThePlannerMakesOfTheExampleThatOffloads) {
   EXPECT_THAT(process->output(), HasSubstr("on the host"));
 }
 
+TEST_F(Dsrun, TrainsInFp16WhatThePlannerMakesOfTheQuickstart) {
+  ProcessOptions options;
+  options.arguments = {"plan",  std::string(DSPLAN_EXAMPLES) + "/quickstart.toml",
+                       "--set", "training.precision=fp16",
+                       "-o",    "plan.json"};
+  options.directory = folder();
+  Process planner(DSPLAN_PROGRAM, options);
+  ASSERT_EQ(planner.wait(), 0) << planner.errors();
+  const auto process = start({"plan.json", "--data", "text.txt", "--run-dir", "run", "--steps", "10"});
+  ASSERT_EQ(process->wait(), 0) << process->errors();
+  const auto steps = metrics_of(run_directory());
+  ASSERT_EQ(steps.size(), 10U);
+  EXPECT_EQ(steps.front()["loss_scale"], 65536);
+  EXPECT_LT(steps.back()["loss"], steps.front()["loss"]);
+}
+
 TEST_F(Dsrun, EverySchedulePlannedForTwoStagesGivesTheSameLosses) {
   ASSERT_EQ(train({.pipeline = 2, .steps = 3})->wait(), 0);
   const std::vector<double> losses = losses_of(run_directory());

@@ -56,18 +56,26 @@ TEST(AttentionKernels, BlocksWithDropoutAreTheWholeMatrixWithTheSameMask) {
 }
 
 TEST(AttentionKernels, SixteenBitsStayCloseToSixtyFour) {
-  const AttentionInputs narrow = random_inputs(at::kBFloat16);
-  const AttentionInputs wide{narrow.queries.to(at::kDouble), narrow.keys.to(at::kDouble),
-                             narrow.values.to(at::kDouble)};
-  const at::Tensor gradient = random_inputs(at::kBFloat16).queries;
-  const FusedAttention expected = fused_attention(wide);
-  const FusedAttention blocks = blockwise_attention(narrow, {});
-  EXPECT_LE(distance(blocks.output, expected.output), 0.02);
-  const AttentionInputs gradients = fused_attention_backward(wide, expected, gradient.to(at::kDouble));
-  EXPECT_LE(distance(blockwise_attention_backward(narrow, blocks, gradient, {}), gradients), 0.1);
-  const at::Tensor weights = attention_weights(narrow);
-  EXPECT_LE(distance(unfused_attention(weights, narrow.values, {}), expected.output), 0.03);
-  EXPECT_LE(distance(unfused_attention_backward(narrow, weights, gradient, {}), gradients), 0.1);
+  for (const at::ScalarType type : {at::kBFloat16, at::kHalf}) {
+    SCOPED_TRACE(c10::toString(type));
+    const AttentionInputs narrow = random_inputs(type);
+    const AttentionInputs wide{narrow.queries.to(at::kDouble), narrow.keys.to(at::kDouble),
+                               narrow.values.to(at::kDouble)};
+    const at::Tensor gradient = random_inputs(type).queries;
+    const FusedAttention expected = fused_attention(wide);
+    const AttentionInputs gradients = fused_attention_backward(wide, expected, gradient.to(at::kDouble));
+    const FusedAttention fused = fused_attention(narrow);
+    EXPECT_EQ(fused.output.scalar_type(), type);
+    EXPECT_LE(distance(fused.output, expected.output), 0.02);
+    EXPECT_LE(distance(fused.log_sum_exp, expected.log_sum_exp), 0.01);
+    EXPECT_LE(distance(fused_attention_backward(narrow, fused, gradient), gradients), 0.1);
+    const FusedAttention blocks = blockwise_attention(narrow, {});
+    EXPECT_LE(distance(blocks.output, expected.output), 0.02);
+    EXPECT_LE(distance(blockwise_attention_backward(narrow, blocks, gradient, {}), gradients), 0.1);
+    const at::Tensor weights = attention_weights(narrow);
+    EXPECT_LE(distance(unfused_attention(weights, narrow.values, {}), expected.output), 0.03);
+    EXPECT_LE(distance(unfused_attention_backward(narrow, weights, gradient, {}), gradients), 0.1);
+  }
 }
 
 }  // namespace
