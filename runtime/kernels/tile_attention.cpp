@@ -102,7 +102,7 @@ DSPLAN_TILE_INLINE float* at(float* block, std::int64_t row, std::int64_t half) 
 DSPLAN_TILE_INLINE void multiply(const char* left, const char* right, float* sums, std::int64_t pieces,
                                  bool add) {
   Ahead nothing;
-  multiply_panels(left, right, sums, pieces, add, nothing);
+  multiply_panels(left, right, pieces, add ? sums : nullptr, sums, nothing);
 }
 
 /// A panel's sums [rows, dim], those of each 32 columns in a block of their own, rounded.

@@ -20,14 +20,14 @@ namespace {
 
 using namespace tiles;
 
-// Strip and block of rows: their sums and the part of the strip that a pass over the rows needs stay in a
-// second-level cache of 1 MiB, one panel of the left in the first-level cache.
-constexpr std::int64_t strip_columns = 512, block_rows = 256, pass_depth = 256;
+// Members of the strip and of a block along it: their sums and the part of the strip that a pass over the
+// block needs stay in a second-level cache of 2 MiB, one panel of each operand in the first-level cache.
+constexpr std::int64_t strip_members = 512, block_members = 512, pass_depth = 256;
 
 /// Hands on up to 32 columns of one row.
 DSPLAN_TILE_INLINE void hand_on(const float* sums, std::int64_t row, std::int64_t column, __mmask32 mask,
                                 const TileResult& result) {
-  __m512 low = _mm512_loadu_ps(sums), high = _mm512_loadu_ps(sums + register_floats);
+  __m512 low = _mm512_load_ps(sums), high = _mm512_load_ps(sums + register_floats);
   const __mmask16 low_mask = static_cast<__mmask16>(mask), high_mask = static_cast<__mmask16>(mask >> 16);
   if (result.sum == nullptr) {
     if (result.bias != nullptr) {
@@ -43,95 +43,152 @@ DSPLAN_TILE_INLINE void hand_on(const float* sums, std::int64_t row, std::int64_
   _mm512_mask_storeu_ps(out + 16, high_mask, _mm512_add_ps(high, _mm512_maskz_loadu_ps(high_mask, out + 16)));
 }
 
-/// A strip of columns, packed: for each pass over the depth its panels.
-struct Strip {
-  const char* data = nullptr;
-  std::int64_t first_column = 0, columns = 0;
-  std::int64_t panels() const { return round_up(columns, panel) / panel; }
-  const char* pass(std::int64_t begin) const { return data + panels() * panel * begin * 2; }
-};
+/// Hands on a block of sums whose first is that of `row` and `column`.
+DSPLAN_TILE_INLINE void hand_on_block(const float* sums, std::int64_t row, std::int64_t column,
+                                      const TileSizes& sizes, const TileResult& result) {
+  const std::int64_t rows = std::min(panel, sizes.rows - row);
+  const __mmask32 mask = first(sizes.columns - column);
+  for (std::int64_t r = 0; r < rows; ++r)
+    hand_on(sums + r / 16 * 2 * register_floats + r % 16 * 16, row + r, column, mask, result);
+}
 
 struct Pass {
   std::int64_t begin = 0, depth = 0;
   std::int64_t pieces() const { return round_up(depth, piece_depth) / piece_depth; }
 };
 
-Pass pass_at(std::int64_t begin, const TileSizes& sizes) {
-  return {begin, std::min(pass_depth, sizes.depth - begin)};
-}
+Pass pass_at(std::int64_t begin, std::int64_t depth) { return {begin, std::min(pass_depth, depth - begin)}; }
 
-Ahead ahead_of(const TileOperand& left, std::int64_t row, std::int64_t end, const Pass& pass) {
-  Ahead ahead;
-  if (row >= end) return ahead;
-  ahead.left_stride = left.row_stride * 2;
-  if (left.rows_are_depth) {
-    ahead.left = reinterpret_cast<const char*>(left.data + pass.begin * left.row_stride + row);
-    ahead.left_lines = pass.depth;
+/// One of the two operands and its members: rows of the left, columns of the right.
+struct Side {
+  const TileOperand& operand;
+  std::int64_t members = 0;
+  bool is_right = false;
+
+  void pack(std::int64_t member, const Pass& pass, char* out) const {
+    pack_panel(operand, member, members - member, pass.begin, pass.depth, is_right, out);
+  }
+  /// The lines of the panel that begins with `member`; none from `end` on.
+  void ask_for(std::int64_t member, std::int64_t end, const Pass& pass, Ahead& ahead) const {
+    if (member >= end) return;
+    ahead.raw_stride = operand.row_stride * 2;
+    if (operand.rows_are_depth) {
+      ahead.raw = reinterpret_cast<const char*>(operand.data + pass.begin * operand.row_stride + member);
+      ahead.raw_lines = pass.depth;
+    } else {
+      ahead.raw = reinterpret_cast<const char*>(operand.data + member * operand.row_stride + pass.begin);
+      ahead.lines_a_row = pass.pieces();
+      ahead.raw_lines = std::min(panel, end - member) * ahead.lines_a_row;
+    }
+  }
+};
+
+/// A strip of members, packed: for each pass over the depth its panels.
+struct Strip {
+  const char* data = nullptr;
+  std::int64_t first_member = 0, members = 0;
+  std::int64_t panels() const { return round_up(members, panel) / panel; }
+  const char* pass(std::int64_t begin) const { return data + panels() * panel * begin * 2; }
+};
+
+/// The product, and which side is cut into strips.
+struct Product {
+  Side strips, blocks;
+  const TileSizes& sizes;
+  const TileResult& result;
+};
+
+/// Of the scratch of a thread: sums [members of a block, members of the strip] and one packed panel.
+struct BlockScratch {
+  float* sums = nullptr;
+  char* packed = nullptr;
+};
+
+DSPLAN_TILE_INLINE void multiply_and_hand_on(const Product& product, const char* packed, const char* strip,
+                                             std::int64_t pieces, const float* from, std::int64_t member,
+                                             std::int64_t strip_member, Ahead& ahead) {
+  alignas(64) float sums[block_floats];
+  if (product.strips.is_right) {
+    multiply_panels(packed, strip, pieces, from, sums, ahead);
+    hand_on_block(sums, member, strip_member, product.sizes, product.result);
   } else {
-    ahead.left = reinterpret_cast<const char*>(left.data + row * left.row_stride + pass.begin);
-    ahead.lines_a_row = pass.pieces();
-    ahead.left_lines = std::min(panel, end - row) * ahead.lines_a_row;
+    multiply_panels(strip, packed, pieces, from, sums, ahead);
+    hand_on_block(sums, strip_member, member, product.sizes, product.result);
   }
-  return ahead;
 }
 
-/// Rows [begin, end) of the columns of one strip; sums [end − begin, strip's columns] and `packed_left` are
-/// scratch.
-DSPLAN_TILE_TARGET void multiply_block(const TileOperand& left, const Strip& strip, const TileSizes& sizes,
-                                       std::int64_t begin, std::int64_t end, const TileResult& result,
-                                       float* sums, char* packed_left) {
-  const std::int64_t panels = strip.panels();
-  for (std::int64_t depth = 0; depth < sizes.depth; depth += pass_depth) {
-    const Pass pass = pass_at(depth, sizes);
-    const bool last = depth + pass_depth >= sizes.depth;
-    const Pass next = pass_at(last ? 0 : depth + pass_depth, sizes);
-    const char* right_ahead = strip.pass(next.begin);
-    std::int64_t right_lines = sizes.depth > pass_depth ? panels * next.pieces() * piece_bytes / 64 : 0;
-    for (std::int64_t row = begin; row < end; row += panel) {
-      const std::int64_t rows = std::min(panel, end - row);
-      pack_panel(left, row, rows, pass.begin, pass.depth, false, packed_left);
-      const bool wraps = row + panel >= end;
-      Ahead ahead = wraps && !last
-                        ? ahead_of(left, begin, end, next)
-                        : ahead_of(left, row + panel, wraps ? sizes.rows : end, wraps ? next : pass);
-      ahead.right = right_ahead;
-      ahead.right_lines = right_lines;
-      float* const row_sums = sums + (row - begin) * panels * panel;
-      for (std::int64_t p = 0; p < panels; ++p)
-        multiply_panels(packed_left, strip.pass(pass.begin) + p * pass.pieces() * piece_bytes,
-                        row_sums + p * block_floats, pass.pieces(), depth > 0, ahead);
-      right_ahead = ahead.right;
-      right_lines = ahead.right_lines;
-      if (!last) continue;
-      for (std::int64_t r = 0; r < rows; ++r)
-        for (std::int64_t p = 0; p < panels; ++p)
-          hand_on(row_sums + p * block_floats + r / 16 * 2 * register_floats + r % 16 * 16, row + r,
-                  strip.first_column + p * panel, first(strip.columns - p * panel), result);
+/// Members [begin, end) along one strip.
+DSPLAN_TILE_TARGET void multiply_block(const Product& product, const Strip& strip, std::int64_t begin,
+                                       std::int64_t end, const BlockScratch& scratch) {
+  const std::int64_t panels = strip.panels(), whole = product.sizes.depth;
+  for (std::int64_t depth = 0; depth < whole; depth += pass_depth) {
+    const Pass pass = pass_at(depth, whole);
+    const bool last = depth + pass_depth >= whole;
+    const Pass next = pass_at(last ? 0 : depth + pass_depth, whole);
+    const char* packed_ahead = strip.pass(next.begin);
+    std::int64_t packed_lines = whole > pass_depth ? panels * next.pieces() * piece_bytes / 64 : 0;
+    for (std::int64_t member = begin; member < end; member += panel) {
+      product.blocks.pack(member, pass, scratch.packed);
+      Ahead ahead;
+      if (member + panel < end)
+        product.blocks.ask_for(member + panel, end, pass, ahead);
+      else
+        product.blocks.ask_for(last ? end : begin, last ? product.blocks.members : end, next, ahead);
+      ahead.packed = packed_ahead;
+      ahead.packed_lines = packed_lines;
+      float* const sums = scratch.sums + (member - begin) * panels * panel;
+      for (std::int64_t p = 0; p < panels; ++p) {
+        const char* const packed = strip.pass(pass.begin) + p * pass.pieces() * piece_bytes;
+        float* const sum = sums + p * block_floats;
+        const float* const from = depth > 0 ? sum : nullptr;
+        if (last)
+          multiply_and_hand_on(product, scratch.packed, packed, pass.pieces(), from, member,
+                               strip.first_member + p * panel, ahead);
+        else if (product.strips.is_right)
+          multiply_panels(scratch.packed, packed, pass.pieces(), from, sum, ahead);
+        else
+          multiply_panels(packed, scratch.packed, pass.pieces(), from, sum, ahead);
+      }
+      packed_ahead = ahead.packed;
+      packed_lines = ahead.packed_lines;
     }
   }
 }
 
-DSPLAN_TILE_TARGET void multiply_blocks(const TileOperand& left, const Strip& strip, const TileSizes& sizes,
-                                        std::int64_t begin, std::int64_t end, const TileResult& result) {
-  const std::int64_t rows = round_up(std::min(block_rows, end - begin), panel);
-  const std::int64_t sum_bytes = rows * strip.panels() * panel * 4;
-  const Scratch scratch(c10::alloc_cpu(static_cast<std::size_t>(sum_bytes + panel * pass_depth * 2)));
-  auto* const sums = static_cast<float*>(scratch.get());
+DSPLAN_TILE_TARGET void multiply_blocks(const Product& product, const Strip& strip, std::int64_t begin,
+                                        std::int64_t end) {
+  const std::int64_t members = round_up(std::min(block_members, end - begin), panel);
+  const std::int64_t sum_bytes = product.sizes.depth > pass_depth ? members * strip.panels() * panel * 4 : 0;
+  const Scratch memory(c10::alloc_cpu(static_cast<std::size_t>(sum_bytes + panel * pass_depth * 2)));
+  auto* const data = static_cast<char*>(memory.get());
+  const BlockScratch scratch{reinterpret_cast<float*>(data), data + sum_bytes};
   const RegistersInUse registers;
-  for (std::int64_t row = begin; row < end; row += block_rows)
-    multiply_block(left, strip, sizes, row, std::min(end, row + block_rows), result, sums,
-                   static_cast<char*>(scratch.get()) + sum_bytes);
+  for (std::int64_t member = begin; member < end; member += block_members)
+    multiply_block(product, strip, member, std::min(end, member + block_members), scratch);
 }
 
-void pack_strip(const TileOperand& right, const Strip& strip, const TileSizes& sizes, char* out) {
-  const std::int64_t panels = strip.panels();
+/// Goes along the rows of the operand, whichever way they lie: what comes next is then read ahead.
+void pack_panels(const Side& side, const Strip& strip, const Pass& pass, std::int64_t begin, std::int64_t end,
+                 char* out) {
+  const auto pack = [&](std::int64_t p, std::int64_t k) {
+    const std::int64_t member = strip.first_member + p * panel;
+    pack_piece(side.operand, member, side.members - member, pass.begin + k * piece_depth,
+               pass.depth - k * piece_depth, side.is_right, out + (p * pass.pieces() + k) * piece_bytes);
+  };
+  if (side.operand.rows_are_depth) {
+    for (std::int64_t k = 0; k < pass.pieces(); ++k)
+      for (std::int64_t p = begin; p < end; ++p) pack(p, k);
+  } else {
+    for (std::int64_t p = begin; p < end; ++p)
+      for (std::int64_t k = 0; k < pass.pieces(); ++k) pack(p, k);
+  }
+}
+
+void pack_strip(const Product& product, const Strip& strip, char* out) {
+  const std::int64_t panels = strip.panels(), whole = product.sizes.depth;
   at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t depth = 0; depth < sizes.depth; depth += pass_depth) {
-      const Pass pass = pass_at(depth, sizes);
-      for (std::int64_t p = begin; p < end; ++p)
-        pack_panel(right, strip.first_column + p * panel, strip.columns - p * panel, depth, pass.depth, true,
-                   out + panels * panel * depth * 2 + p * pass.pieces() * piece_bytes);
-    }
+    for (std::int64_t depth = 0; depth < whole; depth += pass_depth)
+      pack_panels(product.strips, strip, pass_at(depth, whole), begin, end, out + panels * panel * depth * 2);
   });
 }
 
@@ -152,17 +209,23 @@ bool has_tiles() {
 
 void multiply_tiles(const TileOperand& left, const TileOperand& right, const TileSizes& sizes,
                     const TileResult& result) {
-  const std::int64_t widest = std::min(strip_columns, round_up(sizes.columns, panel));
+  const Side rows{left, sizes.rows, false}, columns{right, sizes.columns, true};
+  // A strip is packed once, a block once for each strip: packing the left from rows of depth, which turns
+  // them round, is the dearest.
+  const Product product =
+      left.rows_are_depth ? Product{rows, columns, sizes, result} : Product{columns, rows, sizes, result};
+  const std::int64_t members = product.strips.members;
+  const std::int64_t widest = std::min(strip_members, round_up(members, panel));
   const Scratch packed(
       c10::alloc_cpu(static_cast<std::size_t>(widest * round_up(sizes.depth, piece_depth) * 2)));
   Strip strip;
   strip.data = static_cast<const char*>(packed.get());
-  const std::int64_t panels = round_up(sizes.rows, panel) / panel;
-  for (; strip.first_column < sizes.columns; strip.first_column += strip_columns) {
-    strip.columns = std::min(strip_columns, sizes.columns - strip.first_column);
-    pack_strip(right, strip, sizes, static_cast<char*>(packed.get()));
+  const std::int64_t panels = round_up(product.blocks.members, panel) / panel;
+  for (; strip.first_member < members; strip.first_member += strip_members) {
+    strip.members = std::min(strip_members, members - strip.first_member);
+    pack_strip(product, strip, static_cast<char*>(packed.get()));
     at::parallel_for(0, panels, 1, [&](std::int64_t begin, std::int64_t end) {
-      multiply_blocks(left, strip, sizes, begin * panel, std::min(end * panel, sizes.rows), result);
+      multiply_blocks(product, strip, begin * panel, std::min(end * panel, product.blocks.members));
     });
   }
 }

@@ -1,9 +1,9 @@
 // Products of bf16 matrices on the matrix registers of x86 processors (AMX), summed in fp32.
 //
-// A product goes through the right operand in strips of columns. A strip is packed once, as the registers
-// want it; blocks of rows of the left operand pass along it, packed panel by panel into the first-level
-// cache. The order in which a sum is added up depends on the depth alone: neither on the other two sizes nor
-// on the number of threads.
+// A product goes through one operand in strips of rows or columns. A strip is packed once, as the registers
+// want it; blocks of the other operand pass along it, packed panel by panel into the first-level cache. The
+// order in which a sum is added up depends on the depth alone: neither on the other two sizes nor on the
+// number of threads.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct TileResult {
 /// True where processor and system have the registers.
 bool has_tiles();
 
-/// Requires has_tiles() and sizes of 1 or more. Scratch: 1 KiB for each element of depth, and 0.6 MiB for
+/// Requires has_tiles() and sizes of 1 or more. Scratch: 1 KiB for each element of depth, and 1 MiB for
 /// each thread.
 void multiply_tiles(const TileOperand& left, const TileOperand& right, const TileSizes& sizes,
                     const TileResult& result);

@@ -136,47 +136,52 @@ inline DSPLAN_TILE_TARGET void pack_from_depth(const c10::BFloat16* source, std:
   store_register(out + register_bytes, s);
 }
 
+/// Packs up to 32 members from `member` on and up to 32 of depth from `depth` on; both have so many left.
+inline void pack_piece(const TileOperand& operand, std::int64_t member, std::int64_t members,
+                       std::int64_t depth, std::int64_t depth_left, bool is_right, char* out) {
+  if (operand.rows_are_depth)
+    pack_from_depth(operand.data + depth * operand.row_stride + member, operand.row_stride, members,
+                    depth_left, is_right, out);
+  else
+    pack_from_members(operand.data + member * operand.row_stride + depth, operand.row_stride, members,
+                      depth_left, is_right, out);
+}
+
 /// One panel, depth [begin, begin + depth): pieces one after another.
 inline void pack_panel(const TileOperand& operand, std::int64_t first_member, std::int64_t members,
                        std::int64_t begin, std::int64_t depth, bool is_right, char* out) {
-  for (std::int64_t k = 0; k < depth; k += piece_depth, out += piece_bytes) {
-    if (operand.rows_are_depth)
-      pack_from_depth(operand.data + (begin + k) * operand.row_stride + first_member, operand.row_stride,
-                      members, depth - k, is_right, out);
-    else
-      pack_from_members(operand.data + first_member * operand.row_stride + begin + k, operand.row_stride,
-                        members, depth - k, is_right, out);
-  }
+  for (std::int64_t k = 0; k < depth; k += piece_depth, out += piece_bytes)
+    pack_piece(operand, first_member, members, begin + k, depth - k, is_right, out);
 }
 
-/// Cache lines that are asked for while registers multiply: the next panel of the left, still where the
-/// caller has it, and the part of the strip for the next pass.
+/// Cache lines that are asked for while registers multiply: the next panel of the operand that is packed as
+/// it is needed, still where the caller has it, and the part of the other, packed one for the next pass.
 struct Ahead {
-  const char* left = nullptr;
-  std::int64_t left_stride = 0, lines_a_row = 1, line = 0, left_lines = 0;
-  const char* right = nullptr;
-  std::int64_t right_lines = 0;
+  const char* raw = nullptr;
+  std::int64_t raw_stride = 0, lines_a_row = 1, line = 0, raw_lines = 0;
+  const char* packed = nullptr;
+  std::int64_t packed_lines = 0;
 };
 
 DSPLAN_TILE_INLINE void ask_for(Ahead& ahead) {
-  for (int i = 0; i < 2 && ahead.left_lines > 0; ++i, --ahead.left_lines) {
-    _mm_prefetch(ahead.left + ahead.line * 64, _MM_HINT_T1);
+  for (int i = 0; i < 2 && ahead.raw_lines > 0; ++i, --ahead.raw_lines) {
+    _mm_prefetch(ahead.raw + ahead.line * 64, _MM_HINT_T1);
     if (++ahead.line < ahead.lines_a_row) continue;
     ahead.line = 0;
-    ahead.left += ahead.left_stride;
+    ahead.raw += ahead.raw_stride;
   }
-  for (int i = 0; i < 2 && ahead.right_lines > 0; ++i, --ahead.right_lines, ahead.right += 64)
-    _mm_prefetch(ahead.right, _MM_HINT_T1);
+  for (int i = 0; i < 2 && ahead.packed_lines > 0; ++i, --ahead.packed_lines, ahead.packed += 64)
+    _mm_prefetch(ahead.packed, _MM_HINT_T1);
 }
 
-/// sums (+)= left panel · right panel; the four registers of sums one after another.
-DSPLAN_TILE_INLINE void multiply_panels(const char* left, const char* right, float* sums, std::int64_t pieces,
-                                        bool add, Ahead& ahead) {
-  if (add) {
-    _tile_loadd(0, sums, 64);
-    _tile_loadd(1, sums + register_floats, 64);
-    _tile_loadd(2, sums + 2 * register_floats, 64);
-    _tile_loadd(3, sums + 3 * register_floats, 64);
+/// to = from + left panel · right panel; the four registers of sums one after another, `from` null for 0.
+DSPLAN_TILE_INLINE void multiply_panels(const char* left, const char* right, std::int64_t pieces,
+                                        const float* from, float* to, Ahead& ahead) {
+  if (from != nullptr) {
+    _tile_loadd(0, from, 64);
+    _tile_loadd(1, from + register_floats, 64);
+    _tile_loadd(2, from + 2 * register_floats, 64);
+    _tile_loadd(3, from + 3 * register_floats, 64);
   } else {
     _tile_zero(0);
     _tile_zero(1);
@@ -194,10 +199,10 @@ DSPLAN_TILE_INLINE void multiply_panels(const char* left, const char* right, flo
     _tile_dpbf16ps(3, 5, 7);
     ask_for(ahead);
   }
-  _tile_stored(0, sums, 64);
-  _tile_stored(1, sums + register_floats, 64);
-  _tile_stored(2, sums + 2 * register_floats, 64);
-  _tile_stored(3, sums + 3 * register_floats, 64);
+  _tile_stored(0, to, 64);
+  _tile_stored(1, to + register_floats, 64);
+  _tile_stored(2, to + 2 * register_floats, 64);
+  _tile_stored(3, to + 3 * register_floats, 64);
 }
 
 DSPLAN_TILE_INLINE __m512 widened(const c10::BFloat16* values, __mmask16 mask) {
