@@ -43,11 +43,12 @@ DSPLAN_INLINE void forward(const Element* __restrict x, const Element* __restric
 }
 
 /// y = x·s·w with s = (mean x² + ε)^−½, so ds/dx = −s³·x / width. Adds to `weight_gradient`.
-template <class Element>
+template <bool has_other, class Element>
 DSPLAN_INLINE void backward(const Element* __restrict g, const Element* __restrict x,
                             const Wide<Element>* __restrict scale, const Element* __restrict weight,
-                            Element* __restrict gx, Wide<Element>* __restrict weight_gradient,
-                            std::int64_t rows, std::int64_t width) {
+                            const Element* __restrict beside, Element* __restrict gx,
+                            Wide<Element>* __restrict weight_gradient, std::int64_t rows,
+                            std::int64_t width) {
   using Real = Wide<Element>;
   for (std::int64_t row = 0; row < rows; ++row, g += width, x += width, gx += width) {
     const Real s = scale[row];
@@ -57,8 +58,11 @@ DSPLAN_INLINE void backward(const Element* __restrict g, const Element* __restri
     for (std::int64_t i = 0; i < width; ++i) {
       const Real gradient = widen(g[i]), value = widen(x[i]);
       weight_gradient[i] += gradient * value * s;
-      gx[i] = static_cast<Element>(s * (gradient * widen(weight[i]) - value * projection));
+      Real result = s * (gradient * widen(weight[i]) - value * projection);
+      if constexpr (has_other) result += widen(beside[i]);
+      gx[i] = static_cast<Element>(result);
     }
+    if constexpr (has_other) beside += width;
   }
 }
 
@@ -68,10 +72,14 @@ DSPLAN_INLINE void backward(const Element* __restrict g, const Element* __restri
                                          double epsilon) {                                                \
     forward(x, weight, y, scale, rows, width, epsilon);                                                   \
   }                                                                                                       \
-  DSPLAN_VECTOR_CLONES void backward_rows(                                                                \
-      const Element* g, const Element* x, const Wide<Element>* scale, const Element* weight, Element* gx, \
-      Wide<Element>* weight_gradient, std::int64_t rows, std::int64_t width) {                            \
-    backward(g, x, scale, weight, gx, weight_gradient, rows, width);                                      \
+  DSPLAN_VECTOR_CLONES void backward_rows(const Element* g, const Element* x, const Wide<Element>* scale, \
+                                          const Element* weight, const Element* beside, Element* gx,      \
+                                          Wide<Element>* weight_gradient, std::int64_t rows,              \
+                                          std::int64_t width) {                                           \
+    if (beside != nullptr)                                                                                \
+      backward<true>(g, x, scale, weight, beside, gx, weight_gradient, rows, width);                      \
+    else                                                                                                  \
+      backward<false>(g, x, scale, weight, beside, gx, weight_gradient, rows, width);                     \
   }
 DSPLAN_FOR_ELEMENT_TYPES(DSPLAN_RMS_NORM)
 
@@ -98,7 +106,9 @@ RmsNormOutput rms_norm(const at::Tensor& input, const at::Tensor& weight, double
 }
 
 RmsNormGradients rms_norm_backward(const at::Tensor& output_gradient, const at::Tensor& input,
-                                   const at::Tensor& scale, const at::Tensor& weight) {
+                                   const at::Tensor& scale, const at::Tensor& weight,
+                                   const at::Tensor& beside) {
+  const at::Tensor other = beside.defined() ? beside.contiguous() : at::Tensor();
   const at::Tensor dense_gradient = output_gradient.contiguous(), x = input.contiguous();
   const std::int64_t rows = x.size(0), width = x.size(1);
   // Rows are dealt out to the threads in equal runs, each with a sum of its own, so that the result depends
@@ -112,12 +122,14 @@ RmsNormGradients rms_norm_backward(const at::Tensor& output_gradient, const at::
     const auto* in = x.const_data_ptr<scalar_t>();
     const auto* s = scale.const_data_ptr<Real>();
     const auto* w = weight.const_data_ptr<scalar_t>();
+    const auto* more = other.defined() ? other.const_data_ptr<scalar_t>() : nullptr;
     auto* gx = gradients.x.data_ptr<scalar_t>();
     auto* sum = sums.data_ptr<Real>();
     at::parallel_for(0, parts, 1, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t part = begin; part < end; ++part) {
         const std::int64_t first = rows * part / parts, last = rows * (part + 1) / parts;
-        backward_rows(g + first * width, in + first * width, s + first, w, gx + first * width,
+        backward_rows(g + first * width, in + first * width, s + first, w,
+                      more != nullptr ? more + first * width : nullptr, gx + first * width,
                       sum + part * width, last - first, width);
       }
     });

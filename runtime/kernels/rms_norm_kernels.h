@@ -18,7 +18,9 @@ struct RmsNormGradients {
   at::Tensor weight;  ///< in the type of `scale`
 };
 
+/// Where `beside` is defined, the gradient of x by another way, the two are added before they are rounded.
 RmsNormGradients rms_norm_backward(const at::Tensor& output_gradient, const at::Tensor& input,
-                                   const at::Tensor& scale, const at::Tensor& weight);
+                                   const at::Tensor& scale, const at::Tensor& weight,
+                                   const at::Tensor& beside = {});
 
 }  // namespace runtime::kernels

@@ -1,8 +1,3 @@
-#if defined(__GNUC__) && !defined(__clang__)
-// GCC 12's own header leaves a register undefined where all of it is overwritten.
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#endif
-
 #include "runtime/kernels/tile_attention.h"
 
 #include <algorithm>

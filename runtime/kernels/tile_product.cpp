@@ -24,10 +24,21 @@ using namespace tiles;
 // block needs stay in a second-level cache of 2 MiB, one panel of each operand in the first-level cache.
 constexpr std::int64_t strip_members = 512, block_members = 512, pass_depth = 256;
 
+/// Of each panel of an operand, the order of its members: as they lie, or 0, 2, … 30, 1, 3, … 31.
+struct Order {
+  bool even_odd_rows = false, even_odd_columns = false;
+};
+
 /// Hands on up to 32 columns of one row.
 DSPLAN_TILE_INLINE void hand_on(const float* sums, std::int64_t row, std::int64_t column, __mmask32 mask,
-                                const TileResult& result) {
+                                bool even_odd_columns, const TileResult& result) {
   __m512 low = _mm512_load_ps(sums), high = _mm512_load_ps(sums + register_floats);
+  if (even_odd_columns) {
+    const __m512i lower = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512 even = low;
+    low = _mm512_permutex2var_ps(even, lower, high);
+    high = _mm512_permutex2var_ps(even, _mm512_add_epi32(lower, _mm512_set1_epi32(8)), high);
+  }
   const __mmask16 low_mask = static_cast<__mmask16>(mask), high_mask = static_cast<__mmask16>(mask >> 16);
   if (result.sum == nullptr) {
     if (result.bias != nullptr) {
@@ -43,13 +54,30 @@ DSPLAN_TILE_INLINE void hand_on(const float* sums, std::int64_t row, std::int64_
   _mm512_mask_storeu_ps(out + 16, high_mask, _mm512_add_ps(high, _mm512_maskz_loadu_ps(high_mask, out + 16)));
 }
 
+/// Asks for the lines of the result that a block of sums will go to.
+DSPLAN_TILE_INLINE void ask_for_result(std::int64_t row, std::int64_t column, const TileSizes& sizes,
+                                       const TileResult& result) {
+  const std::int64_t rows = std::min(panel, sizes.rows - row);
+  const std::int64_t element = result.sum != nullptr ? 4 : 2;
+  const char* line = (result.sum != nullptr ? reinterpret_cast<const char*>(result.sum)
+                                            : reinterpret_cast<const char*>(result.rounded)) +
+                     (row * result.row_stride + column) * element;
+  for (std::int64_t r = 0; r < rows; ++r, line += result.row_stride * element) {
+    _mm_prefetch(line, _MM_HINT_T0);
+    if (result.sum != nullptr) _mm_prefetch(line + 64, _MM_HINT_T0);
+  }
+}
+
 /// Hands on a block of sums whose first is that of `row` and `column`.
 DSPLAN_TILE_INLINE void hand_on_block(const float* sums, std::int64_t row, std::int64_t column,
-                                      const TileSizes& sizes, const TileResult& result) {
+                                      const TileSizes& sizes, const Order& order, const TileResult& result) {
   const std::int64_t rows = std::min(panel, sizes.rows - row);
   const __mmask32 mask = first(sizes.columns - column);
-  for (std::int64_t r = 0; r < rows; ++r)
-    hand_on(sums + r / 16 * 2 * register_floats + r % 16 * 16, row + r, column, mask, result);
+  for (std::int64_t r = 0; r < rows; ++r) {
+    const std::int64_t half = order.even_odd_rows ? r % 2 : r / 16, i = order.even_odd_rows ? r / 2 : r % 16;
+    hand_on(sums + half * 2 * register_floats + i * 16, row + r, column, mask, order.even_odd_columns,
+            result);
+  }
 }
 
 struct Pass {
@@ -65,8 +93,21 @@ struct Side {
   std::int64_t members = 0;
   bool is_right = false;
 
+  /// Whether its panels have the even members before the odd ones.
+  bool is_even_odd() const { return operand.rows_are_depth; }
+
+  /// The piece of 32 members from `member` on, and of 32 of depth from `depth` on.
+  void pack_piece(std::int64_t member, std::int64_t depth, std::int64_t depth_left, char* out) const {
+    if (operand.rows_are_depth)
+      pack_even_odd_from_depth(operand.data + depth * operand.row_stride + member, operand.row_stride,
+                               members - member, depth_left, is_right, out);
+    else
+      pack_from_members(operand.data + member * operand.row_stride + depth, operand.row_stride,
+                        members - member, depth_left, is_right, out);
+  }
   void pack(std::int64_t member, const Pass& pass, char* out) const {
-    pack_panel(operand, member, members - member, pass.begin, pass.depth, is_right, out);
+    for (std::int64_t k = 0; k < pass.depth; k += piece_depth, out += piece_bytes)
+      pack_piece(member, pass.begin + k, pass.depth - k, out);
   }
   /// The lines of the panel that begins with `member`; none from `end` on.
   void ask_for(std::int64_t member, std::int64_t end, const Pass& pass, Ahead& ahead) const {
@@ -96,6 +137,7 @@ struct Product {
   Side strips, blocks;
   const TileSizes& sizes;
   const TileResult& result;
+  Order order;
 };
 
 /// Of the scratch of a thread: sums [members of a block, members of the strip] and one packed panel.
@@ -108,13 +150,11 @@ DSPLAN_TILE_INLINE void multiply_and_hand_on(const Product& product, const char*
                                              std::int64_t pieces, const float* from, std::int64_t member,
                                              std::int64_t strip_member, Ahead& ahead) {
   alignas(64) float sums[block_floats];
-  if (product.strips.is_right) {
-    multiply_panels(packed, strip, pieces, from, sums, ahead);
-    hand_on_block(sums, member, strip_member, product.sizes, product.result);
-  } else {
-    multiply_panels(strip, packed, pieces, from, sums, ahead);
-    hand_on_block(sums, strip_member, member, product.sizes, product.result);
-  }
+  const bool goes_down = product.strips.is_right;
+  const std::int64_t row = goes_down ? member : strip_member, column = goes_down ? strip_member : member;
+  ask_for_result(row, column, product.sizes, product.result);
+  multiply_panels(goes_down ? packed : strip, goes_down ? strip : packed, pieces, from, sums, ahead);
+  hand_on_block(sums, row, column, product.sizes, product.order, product.result);
 }
 
 /// Members [begin, end) along one strip.
@@ -171,9 +211,8 @@ DSPLAN_TILE_TARGET void multiply_blocks(const Product& product, const Strip& str
 void pack_panels(const Side& side, const Strip& strip, const Pass& pass, std::int64_t begin, std::int64_t end,
                  char* out) {
   const auto pack = [&](std::int64_t p, std::int64_t k) {
-    const std::int64_t member = strip.first_member + p * panel;
-    pack_piece(side.operand, member, side.members - member, pass.begin + k * piece_depth,
-               pass.depth - k * piece_depth, side.is_right, out + (p * pass.pieces() + k) * piece_bytes);
+    side.pack_piece(strip.first_member + p * panel, pass.begin + k * piece_depth,
+                    pass.depth - k * piece_depth, out + (p * pass.pieces() + k) * piece_bytes);
   };
   if (side.operand.rows_are_depth) {
     for (std::int64_t k = 0; k < pass.pieces(); ++k)
@@ -212,8 +251,9 @@ void multiply_tiles(const TileOperand& left, const TileOperand& right, const Til
   const Side rows{left, sizes.rows, false}, columns{right, sizes.columns, true};
   // A strip is packed once, a block once for each strip: packing the left from rows of depth, which turns
   // them round, is the dearest.
-  const Product product =
-      left.rows_are_depth ? Product{rows, columns, sizes, result} : Product{columns, rows, sizes, result};
+  const Order order{rows.is_even_odd(), columns.is_even_odd()};
+  const Product product = left.rows_are_depth ? Product{rows, columns, sizes, result, order}
+                                              : Product{columns, rows, sizes, result, order};
   const std::int64_t members = product.strips.members;
   const std::int64_t widest = std::min(strip_members, round_up(members, panel));
   const Scratch packed(

@@ -7,6 +7,11 @@
 // each.
 #pragma once
 
+#if defined(__GNUC__) && !defined(__clang__)
+// GCC 12's own header leaves a register undefined where all of it is overwritten.
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#endif
+
 #include <cstdint>
 #include <memory>
 
@@ -136,22 +141,41 @@ inline DSPLAN_TILE_TARGET void pack_from_depth(const c10::BFloat16* source, std:
   store_register(out + register_bytes, s);
 }
 
-/// Packs up to 32 members from `member` on and up to 32 of depth from `depth` on; both have so many left.
-inline void pack_piece(const TileOperand& operand, std::int64_t member, std::int64_t members,
-                       std::int64_t depth, std::int64_t depth_left, bool is_right, char* out) {
-  if (operand.rows_are_depth)
-    pack_from_depth(operand.data + depth * operand.row_stride + member, operand.row_stride, members,
-                    depth_left, is_right, out);
-  else
-    pack_from_members(operand.data + member * operand.row_stride + depth, operand.row_stride, members,
-                      depth_left, is_right, out);
+/// The same for members in the order 0, 2, … 30, 1, 3, … 31, in a third of the time: nothing moves between
+/// lanes.
+inline DSPLAN_TILE_TARGET void pack_even_odd_from_depth(const c10::BFloat16* source, std::int64_t stride,
+                                                        std::int64_t members, std::int64_t depth,
+                                                        bool is_right, char* out) {
+  constexpr __mmask32 upper_halves = 0xaaaaaaaa;
+  const __mmask32 mask = first(members);
+  __m512i r[16], s[16];
+  for (int i = 0; i < 16; ++i) {
+    const __m512i even =
+        2 * i < depth ? _mm512_maskz_loadu_epi16(mask, source + (2 * i) * stride) : _mm512_setzero_si512();
+    const __m512i odd = 2 * i + 1 < depth ? _mm512_maskz_loadu_epi16(mask, source + (2 * i + 1) * stride)
+                                          : _mm512_setzero_si512();
+    r[i] = _mm512_mask_blend_epi16(upper_halves, even, _mm512_slli_epi32(odd, 16));
+    s[i] = _mm512_mask_blend_epi16(upper_halves, _mm512_srli_epi32(even, 16), odd);
+  }
+  if (!is_right) {
+    transpose(r);
+    transpose(s);
+  }
+  store_register(out, r);
+  store_register(out + register_bytes, s);
 }
 
 /// One panel, depth [begin, begin + depth): pieces one after another.
 inline void pack_panel(const TileOperand& operand, std::int64_t first_member, std::int64_t members,
                        std::int64_t begin, std::int64_t depth, bool is_right, char* out) {
-  for (std::int64_t k = 0; k < depth; k += piece_depth, out += piece_bytes)
-    pack_piece(operand, first_member, members, begin + k, depth - k, is_right, out);
+  for (std::int64_t k = 0; k < depth; k += piece_depth, out += piece_bytes) {
+    if (operand.rows_are_depth)
+      pack_from_depth(operand.data + (begin + k) * operand.row_stride + first_member, operand.row_stride,
+                      members, depth - k, is_right, out);
+    else
+      pack_from_members(operand.data + first_member * operand.row_stride + begin + k, operand.row_stride,
+                        members, depth - k, is_right, out);
+  }
 }
 
 /// Cache lines that are asked for while registers multiply: the next panel of the operand that is packed as

@@ -20,6 +20,13 @@ class Norm {
 
   at::Tensor forward(const at::Tensor& x) const;
 
+  struct Branch {
+    at::Tensor stream, normal;
+  };
+  /// The input and its norm, for a residual stream that goes on beside what is made of the norm: the
+  /// gradients of both are summed in the norm's own pass.
+  Branch branch(const at::Tensor& x) const;
+
  private:
   struct LayerNorm;
   struct RmsNorm;

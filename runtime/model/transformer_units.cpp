@@ -62,9 +62,10 @@ AttentionUnit::AttentionUnit(const StageBuilder& builder, std::int64_t layer, co
 }
 
 at::Tensor AttentionUnit::compute(const at::Tensor& x, ForwardContext& context) const {
-  const at::Tensor attended = core_->forward(projections_->forward(norm_->forward(x), context), context);
+  const auto [stream, normal] = norm_->branch(x);
+  const at::Tensor attended = core_->forward(projections_->forward(normal, context), context);
   const at::Tensor output = output_->forward(attended, context);
-  return x.add(dropout_.forward(output, first_row(tensor_, sequence_parallel_, context), context));
+  return stream.add(dropout_.forward(output, first_row(tensor_, sequence_parallel_, context), context));
 }
 
 FeedForwardUnit::FeedForwardUnit(const StageBuilder& builder, std::int64_t layer)
@@ -101,9 +102,10 @@ FeedForwardUnit::FeedForwardUnit(const StageBuilder& builder, std::int64_t layer
 }
 
 at::Tensor FeedForwardUnit::compute(const at::Tensor& x, ForwardContext& context) const {
-  const at::Tensor inner = inner_->forward(norm_->forward(x), context);
+  const auto [stream, normal] = norm_->branch(x);
+  const at::Tensor inner = inner_->forward(normal, context);
   const at::Tensor output = output_->forward(activate(inner, spec_.activation, spec_.gated), context);
-  return x.add(dropout_.forward(output, first_row(tensor_, sequence_parallel_, context), context));
+  return stream.add(dropout_.forward(output, first_row(tensor_, sequence_parallel_, context), context));
 }
 
 }  // namespace runtime

@@ -60,7 +60,7 @@ at::Tensor Linear::forward(const at::Tensor& x, ForwardContext& context) const {
 at::Tensor Linear::compute(const at::Tensor& x) const {
   const at::Tensor input = input_ == LinearInput::gathered ? gather_rows(x, *tensor_) : x;
   const at::Tensor& weight = weight_->value();
-  if (output_ == LinearOutput::local)
+  if (output_ == LinearOutput::local || tensor_->size() == 1)
     return kernels::multiply_by_transpose(input, weight, bias_ != nullptr ? bias_->value() : at::Tensor());
   at::Tensor output = kernels::multiply_by_transpose(input, weight);
   if (output_ == LinearOutput::reduced)

@@ -41,6 +41,13 @@ TEST(RmsNormKernels, AreTheCompositionInEveryPrecision) {
         EXPECT_LE(distance(gradients.weight, expected.weight_gradient), 3 * bar)
             << c10::toString(type) << rows << " x " << width;
         EXPECT_EQ(gradients.weight.scalar_type(), type == at::kDouble ? at::kDouble : at::kFloat);
+        const at::Tensor beside = random_matrix({rows, width}, type);
+        const RmsNormGradients both = rms_norm_backward(g, x, found.scale, weight, beside);
+        if (width > 1) {
+          EXPECT_LE(distance(both.x, expected.x_gradient.add(wide(beside))), 3 * bar)
+              << c10::toString(type) << rows << " x " << width;
+        }
+        EXPECT_TRUE(both.weight.equal(gradients.weight));
       }
 }
 
