@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "planner/pricing/mixed_pricer.h"
 #include "planner/space/group_layouts.h"
@@ -143,14 +144,38 @@ double objective_of_step(specs::Objective objective, const cost_models::Estimato
   return step_seconds / figures.goodput_fraction;
 }
 
+namespace {
+
+/// Of goodput, which grows with the step, and by no less than in proportion where a checkpoint follows a
+/// number of steps.
+double step_of_goodput(const cost_models::Estimator& estimator, double value, std::int64_t world_size) {
+  const auto goodput = [&](double seconds) {
+    return objective_of_step(specs::Objective::goodput, estimator, seconds, world_size);
+  };
+  double high = value;  // every second is useful
+  const double in_proportion = value / goodput(value) * value;
+  constexpr double rounding = 1e-12;
+  if (std::abs(goodput(in_proportion) - value) <= rounding * value) return in_proportion;
+  double low = 0;
+  while (high - low > rounding * high) {
+    const double middle = (low + high) / 2;
+    (goodput(middle) > value ? high : low) = middle;
+  }
+  return high;
+}
+
+}  // namespace
+
 double longest_step(specs::Objective objective, const cost_models::Estimator& estimator, double value,
                     std::int64_t world_size) {
   constexpr double margin = 1e-9;
   if (std::isinf(value)) return value;
-  const bool in_proportion = objective == specs::Objective::cost || objective == specs::Objective::energy;
-  // Of goodput: no more than every second is useful.
-  const double of_a_second = in_proportion ? objective_of_step(objective, estimator, 1, world_size) : 1;
-  return value / of_a_second * (1 + margin);
+  const double of_a_second = objective_of_step(objective, estimator, 1, world_size);
+  if (of_a_second <= 0) return std::numeric_limits<double>::infinity();  // nothing has a price
+  const double seconds = objective == specs::Objective::goodput
+                             ? step_of_goodput(estimator, value, world_size)
+                             : value / of_a_second;
+  return seconds * (1 + margin);
 }
 
 double objective_of(specs::Objective objective, const specs::CostBreakdown& cost) {

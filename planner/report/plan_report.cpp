@@ -123,10 +123,10 @@ Facts certificate_facts(const specs::Certificate& certificate) {
   facts.facts.push_back(
       text_fact("statement", "statement",
                 certificate.complete
-                    ? fmt::format("the optimum of the whole space, gap {}", format_fraction(certificate.gap))
+                    ? fmt::format("the optimum of the whole space, gap {}", format_gap(certificate.gap))
                     : fmt::format("the best so far; the search was stopped, and that nothing is more than {} "
                                   "better is not proven",
-                                  format_fraction(certificate.gap))));
+                                  format_gap(certificate.gap))));
   facts.facts.push_back(text_fact(
       "candidates", "candidates",
       fmt::format("{} in the space: {} settled by a price, {} cannot fit, {} excluded by a bound",

@@ -13,7 +13,7 @@ std::string answer_of(const Verification& verification) {
   if (verification.complete) return "every claim that was checked holds";
   return fmt::format(
       "every claim that was checked holds, but the search was stopped: another placement may be {} better",
-      format_fraction(verification.gap_fraction));
+      format_gap(verification.gap_fraction));
 }
 
 }  // namespace

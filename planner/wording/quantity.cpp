@@ -66,6 +66,12 @@ std::string format_seconds(double seconds) {
 
 std::string format_fraction(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
 
+std::string format_gap(double fraction) {
+  if (fraction == 0) return format_fraction(0);
+  constexpr double least_printed = 1e-4;
+  return fraction < least_printed ? "below 0.01 %" : fmt::format("{:.2f} %", fraction * 100);
+}
+
 std::string format_signed_fraction(double fraction) { return fmt::format("{:+.1f} %", fraction * 100); }
 
 std::string format_flops(double flops) {

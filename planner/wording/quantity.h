@@ -28,6 +28,8 @@ std::string format_parameters(double value);
 std::string format_bytes(double bytes);
 std::string format_seconds(double seconds);
 std::string format_fraction(double fraction);
+/// With what a fraction that is printed to tenths of a per cent would hide.
+std::string format_gap(double fraction);
 std::string format_signed_fraction(double fraction);
 std::string format_flops(double flops);
 std::string format_dollars(double dollars);

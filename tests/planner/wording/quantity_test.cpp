@@ -38,6 +38,13 @@ TEST(Quantity, ParametersAndMoneyReadAsPeopleSayThem) {
   EXPECT_EQ(format_signed_fraction(0.031), "+3.1 %");
 }
 
+TEST(Quantity, AGapThatIsThereIsNotPrintedAsNone) {
+  EXPECT_EQ(format_gap(0), "0.0 %");
+  EXPECT_EQ(format_gap(0.00541), "0.54 %");
+  EXPECT_EQ(format_gap(0.0001), "0.01 %");
+  EXPECT_EQ(format_gap(0.00002), "below 0.01 %");
+}
+
 TEST(Quantity, EnergyOfAShortStepIsNotNothing) {
   EXPECT_EQ(format_joules(2.2e6), "0.61 kWh");
   EXPECT_EQ(format_joules(7200), "2.00 Wh");
