@@ -104,6 +104,23 @@ void refuse_stage(const specs::PipelineStage& stage, bool pipelined, Refusals& r
   }
 }
 
+/// Parameters, and what is gathered of them, are of the training precision; gradients travel as they are
+/// kept; moments are wide.
+void refuse_precisions(const specs::TrainingSpec& training, Refusals& refusals) {
+  using specs::Precision;
+  const auto unless_is = [&](const char* key, Precision value, Precision only) {
+    refusals.when(value != only, fmt::format("{} {} beside precision {} is not implemented; implemented: {}",
+                                             key, specs::name_of(value), specs::name_of(training.precision),
+                                             specs::name_of(only)));
+  };
+  unless_is("reduction_precision", training.reduction_precision, training.gradient_precision);
+  unless_is("parameter_precision", training.parameter_precision.value_or(training.precision),
+            training.precision);
+  unless_is("gather_precision", training.gather_precision.value_or(training.precision), training.precision);
+  unless_is("optimizer_state_precision", training.optimizer_state_precision,
+            training.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32);
+}
+
 }  // namespace
 
 const specs::StackSpec& capabilities() {
@@ -116,6 +133,7 @@ std::vector<std::string> capability_refusals(const specs::Placement& placement,
   const specs::StackSpec& can = capabilities();
   Refusals refusals;
   refusals.unless_in(can.precisions, training.precision, "precision");
+  refuse_precisions(training, refusals);
   refusals.unless_in(can.optimizers, training.optimizer.type, "optimizer");
   refusals.unless_in(can.attention, training.attention, "attention");
   const bool pipelined = placement.pipeline_ranks() > 1;

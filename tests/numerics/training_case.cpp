@@ -139,6 +139,8 @@ specs::TrainingSpec training_of(const TrainingCase& training) {
   spec.precision = training.precision;
   spec.gradient_precision =
       training.precision == specs::Precision::fp64 ? specs::Precision::fp64 : training.gradient_precision;
+  spec.reduction_precision = spec.gradient_precision;
+  if (training.precision == specs::Precision::fp64) spec.optimizer_state_precision = specs::Precision::fp64;
   spec.optimizer.type = training.optimizer;
   spec.optimizer.learning_rate = training.optimizer == specs::OptimizerKind::sgd ? 0.1 : 1e-3;
   spec.schedule.warmup_steps = training.warmup_steps;

@@ -51,5 +51,27 @@ TEST(Capabilities, EachFeatureThatIsNotImplementedIsNamedOnceWithWhatIs) {
                   HasSubstr("parameter offload to nvme")));
 }
 
+/// A key that would change what the plan predicts and nothing of what runs.
+TEST(Capabilities, PrecisionsThatNothingIsKeptOrSentInAreRefused) {
+  specs::TrainingSpec training;
+  training.precision = specs::Precision::bf16;
+  training.reduction_precision = specs::Precision::bf16;
+  training.parameter_precision = specs::Precision::fp32;
+  training.gather_precision = specs::Precision::fp8;
+  training.optimizer_state_precision = specs::Precision::bf16;
+  EXPECT_THAT(
+      capability_refusals(pipeline_of_two(), training),
+      ElementsAre(
+          "reduction_precision bf16 beside precision bf16 is not implemented; implemented: fp32",
+          "parameter_precision fp32 beside precision bf16 is not implemented; implemented: bf16",
+          "gather_precision fp8 beside precision bf16 is not implemented; implemented: bf16",
+          "optimizer_state_precision bf16 beside precision bf16 is not implemented; implemented: fp32"));
+  training = {};
+  training.precision = specs::Precision::bf16;
+  training.gradient_precision = training.reduction_precision = specs::Precision::bf16;
+  training.parameter_precision = training.gather_precision = specs::Precision::bf16;
+  EXPECT_THAT(capability_refusals(pipeline_of_two(), training), ElementsAre());
+}
+
 }  // namespace
 }  // namespace runtime
