@@ -23,9 +23,6 @@ std::int64_t partial_replicas(const ParameterSpec& spec, std::int64_t tensor_ran
   return 1;
 }
 
-/// From here on a gradient travels alone.
-constexpr std::size_t least_alone_bytes = 131072;
-
 /// One piece of the message that sums partial gradients: `slots` places, of which this rank fills one.
 struct PartialPiece {
   at::Tensor gradient;  ///< flat
@@ -187,7 +184,8 @@ void GradientReducer::sum_partial(const Bucket& bucket) const {
       const std::int64_t replicas = partial_replicas(parameter.spec, tensor.size());
       if (replicas == 1) continue;
       // What every rank has whole needs no message of its own, unless it is small.
-      if (replicas == tensor.size() && parameter.gradient.nbytes() >= least_alone_bytes) {
+      const auto bytes = static_cast<std::int64_t>(parameter.gradient.nbytes());
+      if (replicas == tensor.size() && bytes >= options_.minimum_message_bytes) {
         tensor.all_reduce(parameter.gradient);
         continue;
       }

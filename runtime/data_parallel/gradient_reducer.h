@@ -24,6 +24,7 @@
 #include "runtime/mesh/mesh.h"
 #include "runtime/model/parameter_registry.h"
 #include "runtime/train/fault_switches.h"
+#include "specs/plan/placement.h"
 
 namespace runtime {
 
@@ -33,6 +34,8 @@ class GradientReducer final : public GradientListener {
     Sharding sharding;
     bool overlap = true;  ///< false: nothing travels while backward computes
     FaultSwitches faults;
+    /// Smaller gradients are summed over the tensor axis in one message with others of their bucket.
+    std::int64_t minimum_message_bytes = specs::BucketSizes{}.minimum_message_bytes;
   };
 
   /// Listens to the registry, which must be materialized. References must outlive it.

@@ -78,7 +78,9 @@ void Trainer::build() {
   registry_.materialize(buckets, training.seed);
 
   reducer_ = std::make_unique<GradientReducer>(
-      registry_, mesh_, GradientReducer::Options{sharding_, options_.overlap_reduction, options_.faults});
+      registry_, mesh_,
+      GradientReducer::Options{sharding_, options_.overlap_reduction, options_.faults,
+                               spec_.placement.buckets.minimum_message_bytes});
   OptimizerOptions optimizer;
   for (const specs::PipelineStage& stage : spec_.placement.stages)
     optimizer.eighths_on_host.push_back(stage.offload.optimizer.eighths);

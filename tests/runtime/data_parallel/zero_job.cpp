@@ -15,10 +15,10 @@
 
 namespace runtime {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedStep, events, wire_bytes, peak_whole_buckets, peak_gathered_units,
-                                   gathers, whole_gradients_left, whole_parameters_left, bucket_elements,
-                                   bucket_units, smallest_block_elements, peak_bytes, most_travelling, loss,
-                                   gradient_norm)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedStep, events, wire_bytes, messages, peak_whole_buckets,
+                                   peak_gathered_units, gathers, whole_gradients_left, whole_parameters_left,
+                                   bucket_elements, bucket_units, smallest_block_elements, peak_bytes,
+                                   most_travelling, loss, gradient_norm)
 
 namespace {
 
@@ -84,6 +84,7 @@ std::string run_counted(WorkerContext& context, const std::string& request) {
     step.most_travelling = std::max(step.most_travelling, trainer.reducer().travelling());
   };
   context.groups.traffic().reset();
+  context.groups.traffic().trace(true);
   reset_peak_tensor_memory();
   const StepResult result = trainer.step(batches);
   step.loss = result.loss;
@@ -94,6 +95,9 @@ std::string run_counted(WorkerContext& context, const std::string& request) {
   for (const auto& [key, count] : context.groups.traffic().counts())
     step.wire_bytes[fmt::format("{} {} {}", key.group, specs::name_of(key.op), c10::toString(key.dtype))] =
         count.wire_bytes;
+  for (const CommunicationCall& call : context.groups.traffic().calls())
+    step.messages.emplace_back(fmt::format("{} {}", call.group, specs::name_of(call.op)), call.payload_bytes);
+  context.groups.traffic().trace(false);
   step.events = std::move(events.list);
   step.peak_whole_buckets = trainer.reducer().peak_whole_buckets();
   if (trainer.gatherer() != nullptr) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/worker_pool/worker_pool.h"
@@ -18,6 +19,8 @@ struct CountedStep {
   std::vector<std::string> events;
   /// Wire bytes by "group operation dtype".
   std::map<std::string, double> wire_bytes;
+  /// "group operation" and the bytes of the payload of each call, in order.
+  std::vector<std::pair<std::string, std::int64_t>> messages;
   std::int64_t peak_whole_buckets = 0;
   std::int64_t peak_gathered_units = 0;
   std::int64_t gathers = 0;

@@ -1,6 +1,9 @@
 // Bytes that ZeRO puts on the wire in a step, counted at the call, against the closed forms.
+#include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -135,6 +138,40 @@ TEST_F(ZeroTraffic, ShardsWithinTheNodeAreAllReducedOverTheNodesOnceAStep) {
       EXPECT_EQ(bytes(step, "replica all_reduce Float"), 2 * half * 4 * elements / 2) << "ZeRO " << stage;
       EXPECT_EQ(bytes(step, "shard reduce_scatter Float"), half * 4 * elements * (stage == 1 ? 1 : 3));
       EXPECT_EQ(bytes(step, "gradient all_reduce Float"), 0);
+    }
+  }
+}
+
+/// For each bucket that travels, the messages of its gradients over the tensor axis before.
+std::vector<std::vector<std::int64_t>> sums_over_tensor_axis(const CountedStep& step) {
+  std::vector<std::vector<std::int64_t>> sums;
+  std::vector<std::int64_t> before;
+  for (const auto& [call, bytes] : step.messages) {
+    if (call == "tensor all_reduce") {
+      before.push_back(bytes);
+      continue;
+    }
+    if (call == "gradient all_reduce" || call == "shard reduce_scatter") sums.push_back(before);
+    before.clear();
+  }
+  return sums;
+}
+
+TEST_F(ZeroTraffic, GradientsBelowThePlansLeastMessageAreSummedOverTheTensorAxisInOneABucket) {
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    TrainingCase training = replicas(TinyModel::gpt, 2, stage, 1);
+    training.tensor = 2;
+    training.sequence_parallel = true;
+    const std::int64_t norm_bytes = 4 * model_of(training).hidden;
+    for (const std::int64_t least : {norm_bytes + 1, norm_bytes}) {
+      training.buckets.minimum_message_bytes = least;
+      bool several = false;
+      for (const CountedStep& step : count_step(*pool_, training))
+        for (const std::vector<std::int64_t>& sums : sums_over_tensor_axis(step)) {
+          EXPECT_LE(std::count_if(sums.begin(), sums.end(), [&](auto bytes) { return bytes < least; }), 1);
+          several |= std::count(sums.begin(), sums.end(), norm_bytes) > 1;
+        }
+      EXPECT_EQ(several, least == norm_bytes) << "ZeRO " << stage << ", least " << least;
     }
   }
 }
