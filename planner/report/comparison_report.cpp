@@ -86,6 +86,14 @@ Table headline_comparison(const CostBreakdown& from, const CostBreakdown& to, co
     table.rows.push_back({std::move(name), format_quantity(quantity, a), format_quantity(quantity, b),
                           a == 0 ? std::string() : format_signed_fraction(b / a - 1)});
   };
+  // Of a whole run, which a plan has only where its experiment says the tokens.
+  const auto add_of_run = [&](std::string name, Quantity quantity, double a, double b) {
+    if ((a == 0) == (b == 0)) return add(std::move(name), quantity, a, b);
+    const auto unless_zero = [&](double value) {
+      return value == 0 ? Cell() : Cell(format_quantity(quantity, value));
+    };
+    table.rows.push_back({std::move(name), unless_zero(a), unless_zero(b), Cell()});
+  };
   add("step time", Quantity::seconds, from.step_seconds, to.step_seconds);
   add("throughput", Quantity::tokens_per_second, from.tokens_per_second, to.tokens_per_second);
   add("MFU", Quantity::fraction, from.model_flops_utilization, to.model_flops_utilization);
@@ -95,8 +103,8 @@ Table headline_comparison(const CostBreakdown& from, const CostBreakdown& to, co
       static_cast<double>(to.peak_host_bytes_per_node));
   add("cost a step", Quantity::dollars, from.cost_per_step_dollars, to.cost_per_step_dollars);
   add("energy a step", Quantity::joules, from.energy_per_step_joules, to.energy_per_step_joules);
-  add("whole run", Quantity::seconds, from.run_seconds, to.run_seconds);
-  add("cost of the run", Quantity::dollars, from.run_cost_dollars, to.run_cost_dollars);
+  add_of_run("whole run", Quantity::seconds, from.run_seconds, to.run_seconds);
+  add_of_run("cost of the run", Quantity::dollars, from.run_cost_dollars, to.run_cost_dollars);
   return table;
 }
 

@@ -149,6 +149,21 @@ TEST_F(Verbs, DiffAnswersWithItsExitCode) {
   EXPECT_NE(out_.str().find("training.global_batch"), std::string::npos) << out_.str();
 }
 
+TEST_F(Verbs, DiffLeavesBlankWhatOnlyOneOfThePlansKnows) {
+  ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("a.json"), "--set", "training.tokens=1000000000"}),
+            0);
+  ASSERT_EQ(run({"plan", path("small.toml"), "-o", path("b.json"), "--set", "training.tokens=0"}), 0);
+  nlohmann::json difference = json_of({"diff", path("a.json"), path("b.json")});
+  int rows = 0;
+  for (nlohmann::json& row : difference["headline"])
+    if (row["measure"] == "whole run" || row["measure"] == "cost of the run") {
+      ++rows;
+      EXPECT_TRUE(row["from"].is_string());
+      EXPECT_TRUE(row["to"].is_null() && row["change"].is_null()) << row;
+    }
+  EXPECT_EQ(rows, 2);
+}
+
 TEST_F(Verbs, NothingIsWrittenWhereNothingFitsOrTheInputIsBad) {
   const std::vector<std::string> too_large{
       "plan",  path("small.toml"),       "-o",    path("plan.json"),

@@ -147,6 +147,24 @@ TEST(VerifyCertificate, AChangedCountIsCaught) {
             20);
 }
 
+/// Of its kind, so that every sum of the certificate stays right.
+TEST(VerifyCertificate, ACountMovedToAnotherRegionIsCaught) {
+  const auto all = plans(36, 5, 400);
+  EXPECT_GT(each_is_caught(all,
+                           [](specs::Plan& plan, specs::CertificateRegion& region) {
+                             const auto other = std::find_if(
+                                 plan.certificate.regions.begin(), plan.certificate.regions.end(),
+                                 [&](const specs::CertificateRegion& candidate) {
+                                   return &candidate != &region && candidate.kind == region.kind;
+                                 });
+                             if (other == plan.certificate.regions.end()) return false;
+                             region.candidates = Count(Count(region.candidates) - 1).str();
+                             other->candidates = Count(Count(other->candidates) + 1).str();
+                             return true;
+                           }),
+            20);
+}
+
 TEST(VerifyCertificate, AFeasibleRegionThatIsCalledInfeasibleIsCaught) {
   const auto all = plans(34, 5, 400);
   EXPECT_GT(each_is_caught(

@@ -35,7 +35,9 @@ class RandomPlacement {
     return experiment;
   }
 
-  specs::Placement placement(const specs::ModelSpec& model) {
+  /// With `wide` also what a step has beside the pipeline: experts on other ranks, parts of a context,
+  /// gradients and parameters in shards that each micro-batch moves, the optimizer's states on the host.
+  specs::Placement placement(const specs::ModelSpec& model, bool wide = false) {
     specs::RegularPlacement regular;
     const auto& kinds = specs::EnumNames<ScheduleKind>::names;
     do {
@@ -54,13 +56,31 @@ class RandomPlacement {
     regular.micro_batch = between(1, 4);
     regular.sequence_parallel = true;
     regular.zero.stage = between(0, 1);
+    if (wide) widen(regular, model);
     specs::Placement placement = specs::regular_placement(regular, model.layers);
     if (unit() < 0.6) move_cuts(placement);
     if (unit() < 0.3) recompute_some(placement, model.layers);
     return placement;
   }
 
+  /// Some of the blocks hold experts.
+  void mix(specs::ModelSpec& model) {
+    specs::MixtureSpec mixture;
+    mixture.experts = std::int64_t{8} << between(0, 3);
+    mixture.top_k = between(1, 4);
+    mixture.expert_hidden = model.hidden * between(1, 3);
+    mixture.first_dense_layers = between(0, 3);
+    model.mixture = mixture;
+  }
+
  private:
+  void widen(specs::RegularPlacement& regular, const specs::ModelSpec& model) {
+    if (model.mixture) regular.expert = std::int64_t{1} << between(0, 3);
+    regular.context = std::int64_t{1} << between(0, 2);
+    regular.zero.stage = between(0, 3);
+    if (unit() < 0.4) regular.offload.optimizer = {specs::OffloadDevice::cpu, between(1, 8)};
+  }
+
   double unit() { return std::uniform_real_distribution<double>(0, 1)(random_); }
   std::int64_t between(std::int64_t least, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>(least, most)(random_);
@@ -148,6 +168,38 @@ TEST(PlacementSimulation, AgreesWithTheObjectiveWithinTwoPerCent) {
   EXPECT_GE(transfer_heavy, 60);
   EXPECT_GE(uneven, 150);
   EXPECT_GE(extrapolated, 30);
+}
+
+TEST(PlacementSimulation, AgreesForExpertsContextShardsAndOffloadToo) {
+  constexpr int placements = 300;
+  RandomPlacement random(21);
+  int mixtures = 0, contexts = 0, offloaded = 0, gradient_shards = 0, parameter_shards = 0;
+  double worst = 0;
+  for (int count = 0; count < placements;) {
+    specs::Experiment experiment = random.experiment();
+    if (count % 2 == 0) random.mix(experiment.model);
+    const specs::Placement placement = random.placement(experiment.model, true);
+    experiment.cluster.groups.front().nodes = std::max<std::int64_t>(placement.world_size() / 8, 1);
+    const cost_models::Estimator estimator(experiment);
+    if (transfer_share(estimator.seconds_of(placement), placement) > 0.30) continue;
+    ++count;
+    const specs::PipelineStage& stage = placement.stages.front();
+    mixtures += stage.mesh.expert > 1;
+    contexts += stage.mesh.context > 1;
+    offloaded += stage.offload.optimizer.eighths > 0;
+    gradient_shards += stage.zero.stage == 2;
+    parameter_shards += stage.zero.stage == 3;
+    const double predicted = estimator.estimate(placement).step_seconds;
+    const double simulated = simulate_step(estimator, placement).seconds();
+    worst = std::max(worst, std::abs(predicted / simulated - 1));
+    EXPECT_NEAR(predicted, simulated, 0.02 * simulated)
+        << specs::name_of(placement.schedule) << " p " << placement.pipeline_ranks() << " v "
+        << placement.virtual_stages << " m " << placement.accumulation << " ZeRO " << stage.zero.stage
+        << " expert " << stage.mesh.expert << " context " << stage.mesh.context;
+  }
+  RecordProperty("worst", std::to_string(worst));
+  for (const int drawn : {mixtures, contexts, offloaded, gradient_shards, parameter_shards})
+    EXPECT_GE(drawn, placements / 6);
 }
 
 TEST(PlacementSimulation, OfSixteenThousandDevicesHasAsManyTasksAsItsPipelineHasActions) {
