@@ -17,8 +17,8 @@ namespace runtime {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CountedStep, events, wire_bytes, messages, peak_whole_buckets,
                                    peak_gathered_units, gathers, whole_gradients_left, whole_parameters_left,
-                                   bucket_elements, bucket_units, smallest_block_elements, peak_bytes,
-                                   most_travelling, loss, gradient_norm)
+                                   bucket_elements, bucket_units, peak_bytes, most_travelling, loss,
+                                   gradient_norm)
 
 namespace {
 
@@ -58,7 +58,6 @@ void count_buckets(const Trainer& trainer, CountedStep& step) {
     step.whole_parameters_left += bucket.values.defined() ? 1 : 0;
     step.bucket_elements.push_back(bucket.numel);
     step.bucket_units.push_back(bucket.unit.unit);
-    step.smallest_block_elements.push_back(bucket.blocks.size() == 1 ? bucket.blocks.front()->numel() : 0);
   }
 }
 

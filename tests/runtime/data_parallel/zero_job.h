@@ -28,9 +28,8 @@ struct CountedStep {
   std::int64_t whole_parameters_left = 0;  ///< likewise
   std::vector<std::int64_t> bucket_elements;
   std::vector<std::int64_t> bucket_units;
-  std::vector<std::int64_t> smallest_block_elements;  ///< of a bucket of one block; else 0
-  std::map<std::string, std::int64_t> peak_bytes;     ///< the most of each memory class, whenever that was
-  std::int64_t most_travelling = 0;                   ///< reductions under way when an action begins
+  std::map<std::string, std::int64_t> peak_bytes;  ///< the most of each memory class, whenever that was
+  std::int64_t most_travelling = 0;                ///< reductions under way when an action begins
   double loss = 0;
   double gradient_norm = 0;
 };
