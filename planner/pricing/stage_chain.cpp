@@ -109,7 +109,8 @@ void StageChain::add_up_places() {
 double StageChain::path(std::int64_t stage, const StagePart& part) const {
   const double repeated = surely_repeated(part);
   const double work = work_of(stage, part) + repeated;
-  double seconds = std::max(pipeline_path(stage, part, work), whole_trips_path(stage, part, work, repeated));
+  double seconds =
+      std::max(pipeline_path(stage, part, work, repeated), whole_trips_path(stage, part, work, repeated));
   if (gathers_)
     seconds = std::max(seconds, step_pricer_->shape().micro_batches *
                                     pricer(stage).stage(counts_of({part.first, part.end, 0})).total());
@@ -152,6 +153,14 @@ double longer_by_itself(double others, double forward, double backward, double b
 }
 
 }  // namespace
+
+double StageChain::longer_in_part(std::int64_t stage, const StagePart& part, double repeated) const {
+  const StageSeconds& before = before_[static_cast<std::size_t>(part.first)];
+  const StageSeconds& beyond = before_[static_cast<std::size_t>(part.end)];
+  const double below = after_[static_cast<std::size_t>(part.end)].total() + 2 * way_on(stage);
+  return longer_by_itself(static_cast<double>(ranks_ - stage - 1), beyond.forward - before.forward,
+                          beyond.backward - before.backward + repeated, below);
+}
 
 // 1F1B on two stages in turn, i and l = i + 1: F(k) on i goes down, is followed on l by the B of w - 1
 // micro-batches before (w = p - l), which comes back up and is followed on i by F(k + 2): 2 micro-batches
@@ -206,11 +215,8 @@ double StageChain::pair_path(std::int64_t stage, const StagePart& part, const St
 double StageChain::run_path(std::int64_t stage, const StagePart& part, std::int64_t length) const {
   const double repeated = surely_repeated(part);
   const StageSeconds& before = before_[static_cast<std::size_t>(part.first)];
-  const StageSeconds& beyond = before_[static_cast<std::size_t>(part.end)];
   const double below = after_[static_cast<std::size_t>(part.end)].total() + 2 * way_on(stage);
-  const double longer =
-      longer_by_itself(static_cast<double>(ranks_ - stage - 1), beyond.forward - before.forward,
-                       beyond.backward - before.backward + repeated, below);
+  const double longer = longer_in_part(stage, part, repeated);
   double seconds = 0;
   if (const double turns = run_seconds(stage, length); turns > 0)
     seconds = before.forward + way(stage) + 2 * (work_of(stage, part) + repeated + below) + longer + turns;
@@ -239,14 +245,24 @@ double StageChain::turns_in_run(std::int64_t stage, std::int64_t length, std::in
   return static_cast<double>(micro_batches / length) * turn(length) + turn(micro_batches % length);
 }
 
+/// The first trip may start at any stage of the run, and turns may be of any stages at its end.
 double StageChain::run_seconds(std::int64_t stage, std::int64_t length) const {
   double& known = known_of(run_seconds_, ranks_, stage, length);
   if (known >= 0) return known;
+  if (length < 2) return known = 0;
   const double simulated = simulated_micro_batches();
-  const auto left = static_cast<std::int64_t>(simulated) - 1 - (ranks_ - stage);
-  if (left < 2 || length < 2) return known = 0;
   const double beyond = (step_pricer_->shape().micro_batches - simulated) * long_work_;
-  return known = std::max(turns_in_run(stage, length, left) + beyond, run_seconds(stage, length - 1));
+  const auto seconds = [&](std::int64_t trip, std::int64_t turn) {
+    const std::int64_t first = stage - trip + 1;
+    const auto left = static_cast<std::int64_t>(simulated) - 1 - (ranks_ - first);
+    if (left < 0) return 0.0;
+    return static_cast<double>(trip - 1) * long_work_ + 2 * (way(stage) - way(first)) +
+           turns_in_run(stage, turn, left) + beyond;
+  };
+  double largest = run_seconds(stage, length - 1);
+  for (std::int64_t shorter = 1; shorter <= length; ++shorter)
+    largest = std::max({largest, seconds(length, shorter), seconds(shorter, length)});
+  return known = largest;
 }
 
 /// The same for what whole trips leave.
@@ -338,8 +354,10 @@ bool StageChain::zero_bubble() const {
 // micro-batches in flight on stage i of 1F1B, B(k) comes before F(k + w) there: a path may take the round
 // trip from F(k) down to the last stage and back to B(k), R seconds, x times, advancing w micro-batches each
 // time, and stay on the rank for the rest. At least one round trip is taken, since the rank's order leads
-// from F(k) to B(k − w + 1). It is largest with x = 1 or with as many as there are.
-double StageChain::pipeline_path(std::int64_t stage, const StagePart& part, double work) const {
+// from F(k) to B(k − w + 1). It is largest with x = 1 or with as many as there are; with x = 1 the first and
+// the last trip may both be longer by the stage itself.
+double StageChain::pipeline_path(std::int64_t stage, const StagePart& part, double work,
+                                 double repeated) const {
   const double micro_batches = step_pricer_->shape().micro_batches;
   if (ranks_ == 1) return micro_batches * work;
   const double there = before_[static_cast<std::size_t>(part.first)].forward + way(stage);
@@ -348,12 +366,14 @@ double StageChain::pipeline_path(std::int64_t stage, const StagePart& part, doub
   const double round_trip = work + after_[static_cast<std::size_t>(part.end)].total() + 2 * way_on(stage);
   if (outer_.schedule == ScheduleKind::gpipe)
     return there + round_trip + (micro_batches - 1) * std::max(work, 2 * step_pricer_->transfers().least());
+  const double longer = alike_ ? longer_in_part(stage, part, repeated) : 0;
   const double most_trips = std::floor((micro_batches - 1) / in_flight);
   double largest = std::max(there + round_trip, there + micro_batches * work);
-  for (const double trips : {1.0, most_trips})
-    if (trips >= 1 && trips <= most_trips)
-      largest = std::max(largest,
-                         there + (trips + 1) * round_trip + (micro_batches - 1 - trips * in_flight) * work);
+  if (most_trips >= 1)
+    largest = std::max(largest, there + 2 * round_trip + longer + (micro_batches - 1 - in_flight) * work);
+  if (most_trips > 1)
+    largest = std::max(
+        largest, there + (most_trips + 1) * round_trip + (micro_batches - 1 - most_trips * in_flight) * work);
   return largest;
 }
 
@@ -386,11 +406,7 @@ double StageChain::whole_trips_path(std::int64_t stage, const StagePart& part, d
   const double down = before_[end].total() + 2 * way(stage) + repeated;
   const double below = after_[end].total() + 2 * way_on(stage);
   const double on = work + below;
-  const StageSeconds& before = before_[static_cast<std::size_t>(part.first)];
-  const double longer =
-      longer_by_itself(static_cast<double>(ranks_ - stage - 1), before_[end].forward - before.forward,
-                       before_[end].backward - before.backward + repeated, below);
-  return trips_up_to(stage, part.first, repeated) + longer +
+  return trips_up_to(stage, part.first, repeated) + longer_in_part(stage, part, repeated) +
          std::max(turns.down * down + turns.after_down * work, turns.on * on + turns.after_on * work) +
          beyond_ * work;
 }

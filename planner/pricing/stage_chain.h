@@ -69,7 +69,8 @@ class StageChain final : public PartitionProblem {
   double least_repeated_layer() const;
   bool zero_bubble() const;
   double surely_repeated(const StagePart& part) const;
-  double pipeline_path(std::int64_t stage, const StagePart& part, double work) const;
+  double longer_in_part(std::int64_t stage, const StagePart& part, double repeated) const;
+  double pipeline_path(std::int64_t stage, const StagePart& part, double work, double repeated) const;
   void count_trips();
   double whole_trips_path(std::int64_t stage, const StagePart& part, double work, double repeated) const;
   /// Of whole trips, what a bound up to where the last one passes a stage is without turns.

@@ -42,6 +42,13 @@ class PartitionSearch {
   /// What is of use is below the best price, and up to what is enough.
   double limit() const { return std::min(best_.price, std::nextafter(enough_, any_price)); }
 
+  /// Where bounds must stay to be visited. They are other sums than a price: one that is the same but for
+  /// rounding excludes what it bounds.
+  double below_limit() const {
+    constexpr double rounding = 4e-12;
+    return limit() * (1 - rounding);
+  }
+
   /// The least threshold within which there is a partition, between a bound that is known and the limit, to
   /// the tolerance from below. The last one found is priced.
   double raise(double least, double tolerance) {
@@ -100,7 +107,7 @@ class PartitionSearch {
 
   /// Whether the partition's bounds are below the limit.
   bool stays_below(const StageEnds& ends) const {
-    const double below = std::nextafter(limit(), 0.0);
+    const double below = below_limit();
     PartitionLayers::Seen seen;
     std::size_t first = 0;
     for (std::size_t stage = 0; stage < ends.size(); ++stage) {
@@ -117,7 +124,7 @@ class PartitionSearch {
 
   /// Every partition whose bounds are below the limit; false where there were no prices left.
   bool visit_all() {
-    starts_ = thresholds_.earliest_starts(std::nextafter(limit(), 0.0));
+    starts_ = thresholds_.earliest_starts(below_limit());
     StageEnds ends;
     return visit_from(ends, {}).complete;
   }
@@ -145,7 +152,7 @@ class PartitionSearch {
       const auto part = thresholds_.part(stage, first, end);
       if (!part) break;
       bool too_long = false;
-      const auto next = layers_.followed(seen, stage, *part, std::nextafter(limit(), 0.0), too_long);
+      const auto next = layers_.followed(seen, stage, *part, below_limit(), too_long);
       if (too_long) break;
       if (!next) continue;
       const std::size_t place =
