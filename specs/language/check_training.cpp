@@ -104,6 +104,28 @@ void check_unused(const TrainingSpec& training, CheckReport& report) {
   }
 }
 
+bool below_16_bits(Precision precision) {
+  return precision == Precision::fp8 || precision == Precision::mxfp8 || precision == Precision::nvfp4;
+}
+
+/// What the cost models do not price must not be asked for: the plan would say that it made no difference.
+void check_priced_precisions(const TrainingSpec& training, CheckReport& report) {
+  const auto unless_alike = [&](const char* key, Precision value, Precision priced) {
+    if (storage_bytes(value) == storage_bytes(priced) && !below_16_bits(value)) return;
+    report.error(
+        {fmt::format("training.{}", key), "training.precision"},
+        fmt::format("training.{} \"{}\" beside precision \"{}\" is not priced yet: the cost models "
+                    "count {} bytes a value, as \"{}\"",
+                    key, name_of(value), name_of(training.precision), storage_bytes(priced), name_of(priced)),
+        fmt::format("leave it out, or use \"{}\"", name_of(priced)));
+  };
+  const Precision stored = below_16_bits(training.precision) ? Precision::bf16 : training.precision;
+  unless_alike("parameter_precision", training.parameter_precision.value_or(stored), stored);
+  unless_alike("gather_precision", training.gather_precision.value_or(stored), stored);
+  unless_alike("optimizer_state_precision", training.optimizer_state_precision,
+               training.precision == Precision::fp64 ? Precision::fp64 : Precision::fp32);
+}
+
 }  // namespace
 
 void check_training(const Experiment& experiment, CheckReport& report) {
@@ -113,6 +135,7 @@ void check_training(const Experiment& experiment, CheckReport& report) {
   check_against_stack(experiment, report);
   check_learning_rate(training, report);
   check_unused(training, report);
+  check_priced_precisions(training, report);
 
   const bool learned = model.position_encoding == PositionEncoding::learned;
   if (learned && model.positions > 0 && training.sequence_length > model.positions)
@@ -126,10 +149,7 @@ void check_training(const Experiment& experiment, CheckReport& report) {
     report.error({"training.gradient_precision", "training.precision"},
                  fmt::format("training.gradient_precision \"{}\" is narrower than training.precision \"{}\"",
                              name_of(training.gradient_precision), name_of(training.precision)));
-  const bool narrow = training.gradient_precision == Precision::fp8 ||
-                      training.gradient_precision == Precision::mxfp8 ||
-                      training.gradient_precision == Precision::nvfp4;
-  if (narrow)
+  if (below_16_bits(training.gradient_precision))
     report.error({"training.gradient_precision"},
                  fmt::format("training.gradient_precision \"{}\": gradients accumulate in 16 bits or more",
                              name_of(training.gradient_precision)),
