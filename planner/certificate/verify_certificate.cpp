@@ -236,6 +236,7 @@ class Verifier {
 
   void check_all_choices(std::size_t number, const RegularPlacement& member, double& least) {
     if (!choices_) return check_placement(number, member, specs::regular_placement(member, layers_), least);
+    if (choices_->count(member) == 0) return;  // going through all cuts to find none can take forever
     choices_->for_each(member, [&](const specs::Placement& placement) {
       check_placement(number, member, placement, least);
     });

@@ -275,13 +275,19 @@ void WrittenOutChoices::set_numbers(const RegularPlacement& outer, const std::ve
 bool WrittenOutChoices::visit_cuts(const RegularPlacement& outer, const Visit& visit) const {
   Placement placement = specs::regular_placement(outer, blocks_);
   if (!free_cuts(outer)) return visit(placement);
+  // Behind each unit: where later stages may begin. A stage that leaves too few of them leads nowhere.
+  std::vector<std::size_t> places_after(static_cast<std::size_t>(units_) + 1, 0);
+  for (std::int64_t unit = units_ - 1; unit-- > 0;)
+    places_after[static_cast<std::size_t>(unit)] =
+        places_after[static_cast<std::size_t>(unit) + 1] + (may_cut_before(unit + 1) ? 1 : 0);
   const std::function<bool(std::size_t, std::int64_t)> cut = [&](std::size_t stage, std::int64_t first) {
     const std::size_t left = placement.stages.size() - stage - 1;
     if (left == 0) {
       placement.stages[stage].units = {first, units_};
       return visit(placement);
     }
-    for (std::int64_t end = first + 1; end + static_cast<std::int64_t>(left) <= units_; ++end) {
+    for (std::int64_t end = first + 1;
+         end < units_ && places_after[static_cast<std::size_t>(end)] + 1 >= left; ++end) {
       if (!may_cut_before(end)) continue;
       placement.stages[stage].units = {first, end};
       if (!cut(stage + 1, end)) return false;
